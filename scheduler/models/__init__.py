@@ -1,0 +1,30 @@
+"""Rows: the scheduler's tables, their constraints, and the set-based SQL that belongs to each."""
+
+from scheduler.models.changes import Change
+from scheduler.models.decisions import Decision
+from scheduler.models.events import Event
+from scheduler.models.fleet import Executor, Node, Pool, PoolRound
+from scheduler.models.jobs import Job, JobSet, JobSpec
+from scheduler.models.policies import RetryPolicy, RetryPolicyVersion
+from scheduler.models.queues import Queue, QueuePolicy
+from scheduler.models.runs import Run, RunError, RunOutput
+
+__all__ = [
+    "Change",
+    "Decision",
+    "Event",
+    "Executor",
+    "Job",
+    "JobSet",
+    "JobSpec",
+    "Node",
+    "Pool",
+    "PoolRound",
+    "Queue",
+    "QueuePolicy",
+    "RetryPolicy",
+    "RetryPolicyVersion",
+    "Run",
+    "RunError",
+    "RunOutput",
+]

@@ -1,0 +1,114 @@
+"""Jobs, their job sets and their specs."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+
+from scheduler.models.checks import one_of
+from scheduler.models.queues import Queue
+from scheduler.models.ulids import UlidField, new_ulid
+from scheduler.states import JobState
+
+
+class JobSet(models.Model):
+    """A named set of jobs of one queue; the stream of its events is numbered here."""
+
+    queue = models.ForeignKey(Queue, models.PROTECT, related_name="job_sets")
+    name = models.CharField(max_length=1024)
+    last_event = models.BigIntegerField(default=0)
+    """The number of its newest event; only `Event.objects.append` moves it."""
+
+    class Meta:
+        constraints = [UniqueConstraint(name="job_set_once_per_queue", fields=["queue", "name"])]
+
+    def __str__(self) -> str:
+        return f"{self.queue_id}/{self.name}"
+
+
+class Job(models.Model):
+    """What somebody wants run. Keeps its id through every retry."""
+
+    id = UlidField(primary_key=True, default=new_ulid, editable=False)
+    queue = models.ForeignKey(Queue, models.PROTECT, related_name="jobs")
+    job_set = models.ForeignKey(JobSet, models.PROTECT, related_name="jobs")
+    owner = models.TextField()
+    namespace = models.CharField(max_length=253, default="default")
+    priority = models.PositiveIntegerField(default=0)
+    """Smaller goes first, as in the model."""
+    client_id = models.CharField(max_length=100, null=True)
+    annotations = models.JSONField(default=dict)
+    labels = models.JSONField(default=dict)
+
+    state = models.CharField(max_length=16, default=JobState.QUEUED)
+    state_changed_at = models.DateTimeField()
+    submitted_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+    cancel_user = models.TextField(blank=True)
+    cancel_reason = models.TextField(blank=True)
+    rejected_because = models.TextField(blank=True)
+    run_count = models.PositiveIntegerField(default=0)
+    queued_version = models.PositiveIntegerField(default=1)
+    """Goes up by one per requeue."""
+    version = models.PositiveIntegerField(default=1)
+    """Goes up whenever anything a round looks at changes; a plan made at another version is dropped."""
+
+    # What the scheduler reserves: the aggregate of the pod spec, grown by mutations.
+    cpu_request_millicores = models.BigIntegerField(default=0)
+    memory_request_bytes = models.BigIntegerField(null=True)
+    memory_limit_bytes = models.BigIntegerField(null=True)
+    submitted_memory_bytes = models.BigIntegerField(null=True)
+    """The reservation as submitted, before any growth: the limit, or else the request."""
+    resources = models.JSONField(default=dict)
+    """Requests of other resources by name, in whole units."""
+    memory_factor = models.FloatField(default=0.0)
+    """Cumulative factor since submission; 0 is none."""
+    memory_static_bytes = models.BigIntegerField(default=0)
+    """Cumulative static growth since submission; 0 is none. At most one of the two is set."""
+    node_selector = models.JSONField(default=dict)
+    avoided_nodes = ArrayField(models.TextField(), default=list)
+    """Values of the node id label no later run may be placed on."""
+    grace_period_seconds = models.PositiveIntegerField(default=30)
+
+    class Meta:
+        constraints = [
+            one_of("job_state_known", "state", JobState),
+            UniqueConstraint(
+                name="job_client_id_once_per_queue",
+                fields=["queue", "client_id"],
+                condition=Q(client_id__isnull=False),
+            ),
+            CheckConstraint(
+                name="job_grows_one_way", condition=Q(memory_factor=0.0) | Q(memory_static_bytes=0)
+            ),
+            CheckConstraint(
+                name="job_ended_when_terminal",
+                condition=Q(ended_at__isnull=True)
+                ^ Q(state__in=["succeeded", "failed", "cancelled", "rejected"]),
+            ),
+        ]
+        indexes = [
+            # A round: queued jobs of each queue in the order they go.
+            models.Index(
+                F("queue"), F("priority"), F("submitted_at"), F("id"),
+                name="job_queued_order", condition=Q(state="queued"),
+            ),
+            # Lists and counts by state, newest first.
+            models.Index(F("state"), F("submitted_at").desc(), F("id").desc(), name="job_by_state"),
+            # The jobs page: newest first, of one queue or of all.
+            models.Index(F("queue"), F("submitted_at").desc(), F("id").desc(), name="job_by_queue"),
+            models.Index(F("submitted_at").desc(), F("id").desc(), name="job_newest"),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class JobSpec(models.Model):
+    """What was submitted, word for word."""
+
+    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="spec")
+    pod_spec = models.JSONField()
+
+    def __str__(self) -> str:
+        return f"spec of {self.job_id}"

@@ -1,0 +1,123 @@
+"""Runs: each try of a job on one node, its error and its output."""
+
+import uuid
+
+from django.db import models
+from django.db.models import CheckConstraint, F, Q, UniqueConstraint
+
+from scheduler.models.checks import one_of
+from scheduler.models.fleet import Executor
+from scheduler.models.jobs import Job
+from scheduler.states import ACTIVE_RUN_STATES, RunState, UndecidedBecause
+
+
+class Run(models.Model):
+    """One try on one node."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    job = models.ForeignKey(Job, models.CASCADE, related_name="runs")
+    number = models.PositiveIntegerField()
+    """1 for the first try."""
+    executor = models.ForeignKey(Executor, models.PROTECT, related_name="runs")
+    node = models.CharField(max_length=253)
+    node_id = models.CharField(max_length=253)
+    """The value of the node id label: what avoidance goes by."""
+    pool = models.CharField(max_length=63)
+    state = models.CharField(max_length=16, default=RunState.LEASED)
+    cpu_request_millicores = models.BigIntegerField(default=0)
+    memory_request_bytes = models.BigIntegerField(null=True)
+    memory_limit_bytes = models.BigIntegerField(null=True)
+    resources = models.JSONField(default=dict)
+    memory_factor = models.FloatField(default=0.0)
+    memory_static_bytes = models.BigIntegerField(default=0)
+
+    leased_at = models.DateTimeField()
+    pending_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    recorded_at = models.DateTimeField(null=True)
+    """When the end reached the database."""
+
+    attempted = models.BooleanField(default=False)
+    """Ended with any error but a lease return that says it was not attempted."""
+    exit_code = models.IntegerField(null=True)
+    signal = models.IntegerField(null=True)
+    category = models.CharField(max_length=63, blank=True)
+    subcategory = models.CharField(max_length=63, blank=True)
+    memory_peak_bytes = models.BigIntegerField(null=True)
+    killed_by = models.CharField(max_length=16, blank=True)
+    enforced_by = models.CharField(max_length=16, blank=True)
+    core_seconds = models.FloatField(default=0.0)
+    """Reserved cores times seconds of running."""
+    fingerprint = models.CharField(max_length=32, blank=True)
+    """Of the error with numbers, ids and addresses folded."""
+
+    settled_at = models.DateTimeField(null=True)
+    retryable = models.BooleanField(null=True)
+    """Whether the job went on after this run's failure; null until settled, and for runs that did not fail."""
+    undecided_because = models.CharField(max_length=24, blank=True)
+    settle_tries = models.PositiveSmallIntegerField(default=0)
+    settle_error = models.TextField(blank=True)
+    """Set when settling failed three times: the run is set aside until an operator looks."""
+
+    class Meta:
+        constraints = [
+            one_of("run_state_known", "state", RunState),
+            one_of("run_undecided_known", "undecided_because", ["", *UndecidedBecause]),
+            UniqueConstraint(name="run_number_once_per_job", fields=["job", "number"]),
+            UniqueConstraint(
+                name="run_one_active_per_job",
+                fields=["job"],
+                condition=Q(state__in=[str(state) for state in ACTIVE_RUN_STATES]),
+            ),
+            CheckConstraint(
+                name="run_ended_when_not_active",
+                condition=Q(ended_at__isnull=True) ^ ~Q(state__in=["leased", "pending", "running"]),
+            ),
+        ]
+        indexes = [
+            # The queue of work of settling: runs that ended and nobody has settled.
+            models.Index(
+                F("ended_at"), F("job"), name="run_unsettled",
+                condition=Q(ended_at__isnull=False, settled_at__isnull=True, settle_error=""),
+            ),
+            # What an executor has to do, and what a node has to carry.
+            models.Index(
+                F("executor"), F("state"), name="run_active_of_executor",
+                condition=Q(state__in=["leased", "pending", "running"]),
+            ),
+            # Failures of a node and of a category, newest first.
+            models.Index(F("category"), F("ended_at").desc(), name="run_by_category", condition=~Q(category="")),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"run {self.number} of {self.job_id}"
+
+
+class RunError(models.Model):
+    """Why a run ended badly, in the words of whoever saw it."""
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="error")
+    message = models.TextField(blank=True)
+    """With the category's hint."""
+    reason = models.CharField(max_length=32, blank=True)
+    """OOM, Evicted, DeadlineExceeded or AppError."""
+    containers = models.JSONField(default=list)
+    """`[{"name", "exitCode", "reason", "message", "init"}]`"""
+    warnings = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"error of {self.run_id}"
+
+
+class RunOutput(models.Model):
+    """The head and the tail of what a run wrote, at most 64 KiB each."""
+
+    run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="output")
+    head = models.BinaryField(default=bytes)
+    tail = models.BinaryField(default=bytes)
+    dropped_bytes = models.BigIntegerField(default=0)
+    """Bytes between head and tail that were not kept."""
+
+    def __str__(self) -> str:
+        return f"output of {self.run_id}"

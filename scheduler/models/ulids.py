@@ -1,0 +1,68 @@
+"""Job ids: ULIDs, stored as the database's uuid (16 bytes), shown as 26 lower-case characters."""
+
+import os
+import time
+import uuid
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
+
+
+def new_ulid() -> str:
+    """A fresh id: 48 bits of milliseconds, 80 bits of chance; sorts by time of making."""
+    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+    return _shown(number)
+
+
+def ulid_of(stored: uuid.UUID) -> str:
+    """The 26 characters of a stored id."""
+    return _shown(stored.int)
+
+
+def uuid_of(ulid: str) -> uuid.UUID:
+    """The stored form. Letter case is forgiven; anything but a ULID raises ValueError."""
+    text = ulid.lower()
+    if len(text) != 26 or any(letter not in _VALUES for letter in text):
+        raise ValueError(f"{ulid[:40]!r} is not a job id: job ids have 26 letters and digits.")
+    number = 0
+    for letter in text:
+        number = number << 5 | _VALUES[letter]
+    if number >> 128:
+        raise ValueError(f"{ulid!r} is not a job id: its first character is at most 7.")
+    return uuid.UUID(int=number)
+
+
+def _shown(number: int) -> str:
+    return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+class UlidField(models.Field[str, str]):
+    """A job id: text in Python, uuid in PostgreSQL."""
+
+    description = "ULID"
+
+    def db_type(self, connection: Any) -> str:
+        return "uuid"
+
+    def rel_db_type(self, connection: Any) -> str:
+        return "uuid"
+
+    def from_db_value(self, value: uuid.UUID | None, *_: Any) -> str | None:
+        return None if value is None else ulid_of(value)
+
+    def to_python(self, value: Any) -> str | None:
+        if value is None or value == "":
+            return None
+        try:
+            return ulid_of(value if isinstance(value, uuid.UUID) else uuid_of(str(value)))
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
+
+    def get_prep_value(self, value: Any) -> uuid.UUID | None:
+        if value is None or isinstance(value, uuid.UUID):
+            return value
+        return uuid_of(str(value))
