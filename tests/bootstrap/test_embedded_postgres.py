@@ -1,0 +1,65 @@
+"""The embedded PostgreSQL: private, durable in its folder, and gone when its parent is."""
+
+import subprocess
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.db import connection
+
+from lookout.embedded import postgres
+
+
+def test_it_answers_over_a_private_socket_and_keeps_what_was_written(tmp_path: Path) -> None:
+    server = postgres.cluster(tmp_path, log=tmp_path / "log")
+    child = postgres.start(server)
+    with psycopg.connect(server.address.url, autocommit=True) as session:
+        session.execute("CREATE TABLE kept AS SELECT lower('ÄÖ') AS word")
+    postgres.stop(child)
+
+    child = postgres.start(server)
+    with psycopg.connect(server.address.url) as session:
+        assert session.execute("SELECT word FROM kept").fetchone() == ("äö",)
+    postgres.stop(child)
+
+    assert {path.name: path.stat().st_mode & 0o077 for path in (server.data, server.sockets)} == {
+        "postgres": 0,
+        "run": 0,
+    }
+
+
+def test_a_wrong_password_is_refused(tmp_path: Path) -> None:
+    server = postgres.cluster(tmp_path, log=tmp_path / "log")
+    child = postgres.start(server)
+    try:
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(host=str(server.sockets), user="tack", password="guess", dbname="tack")
+    finally:
+        postgres.stop(child)
+
+
+def test_a_folder_opened_to_all_is_closed_again_at_the_next_start(tmp_path: Path) -> None:
+    server = postgres.cluster(tmp_path, log=tmp_path / "log")
+    postgres.stop(postgres.start(server))
+    subprocess.run(["chmod", "-R", "a+rX", str(tmp_path)], check=True)
+    postgres.stop(postgres.start(server))
+    assert server.data.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_deep_checkout_gets_its_sockets_in_a_short_place(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 90) / "run"
+    folder = postgres.socket_folder(deep, longest_name=".s.PGSQL.5432")
+    assert len(str(folder)) < 90
+    assert folder == postgres.socket_folder(deep, longest_name=".s.PGSQL.5432")
+    folder.rmdir()
+
+
+@pytest.mark.django_db
+def test_the_test_database_is_postgresql_18_on_a_socket_of_this_session() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('server_version_num')::int, current_setting('fsync'), inet_server_addr()"
+        )
+        version, fsync, address = cursor.fetchone()
+    assert version >= 180000
+    assert (fsync, address) == ("off", None)

@@ -1,0 +1,28 @@
+"""What every test can use: a real PostgreSQL, started by the first test that asks for a database."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+
+from lookout.addresses import DatabaseAddress
+from tests.postgres import temporary_postgres
+
+# Playwright keeps an event loop in the test's thread; Django must not take that for an asynchronous view.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+
+@pytest.fixture(scope="session")
+def postgres_address() -> Iterator[DatabaseAddress]:
+    """The address of this session's server. Its database `tack` is empty; Django's test database lies beside it."""
+    with temporary_postgres() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None, postgres_address: DatabaseAddress
+) -> None:
+    """Point Django at this session's server, before its test database is made."""
+    settings.DATABASES["default"].update(postgres_address.for_django())
