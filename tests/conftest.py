@@ -7,6 +7,8 @@ import pytest
 from django.conf import settings
 
 from lookout.addresses import DatabaseAddress
+from scheduler.actors import Actor
+from tests import people
 from tests.postgres import temporary_postgres
 
 # Playwright keeps an event loop in the test's thread; Django must not take that for an asynchronous view.
@@ -26,3 +28,21 @@ def django_db_modify_db_settings(
 ) -> None:
     """Point Django at this session's server, before its test database is made."""
     settings.DATABASES["default"].update(postgres_address.for_django())
+
+
+@pytest.fixture
+def alice() -> Actor:
+    """Submits jobs, and owns the queues the factories make."""
+    return people.ALICE
+
+
+@pytest.fixture
+def olga() -> Actor:
+    """Operates everything."""
+    return people.OLGA
+
+
+@pytest.fixture
+def bob() -> Actor:
+    """Belongs to another queue."""
+    return people.BOB
