@@ -114,19 +114,14 @@ def fits_somewhere(
     return {wanted: _fit(wanted, nodes, node_id_label) for wanted in set(requirements)}
 
 
-def obstacle_on(requirements: Requirements, node: NodeCapacity, *, node_id_label: str) -> Obstacle | None:
-    """What keeps the job from this node even when it is idle, or None."""
+def barred(requirements: Requirements, node: NodeCapacity, *, node_id_label: str) -> Obstacle | None:
+    """What keeps the job from this node whatever it has: a label it lacks, or that it is avoided."""
     for label, value in requirements.node_selector:
         if node.labels.get(label) != value:
             return Obstacle(kind=ObstacleKind.SELECTOR, name=f"{label}={value}")
     if requirements.avoided_nodes and node.node_id(node_id_label) in requirements.avoided_nodes:
         return Obstacle(kind=ObstacleKind.AVOIDED)
-    return lacking(
-        requirements,
-        cpu_millicores=node.cpu_millicores,
-        memory_bytes=node.memory_bytes,
-        resources=node.resources,
-    )
+    return None
 
 
 def lacking(
@@ -156,7 +151,12 @@ def why_nowhere(obstacles: Collection[Obstacle], *, free: bool) -> str:
 def _fit(wanted: Requirements, nodes: Iterable[NodeCapacity], node_id_label: str) -> Fit:
     obstacles = []
     for node in nodes:
-        obstacle = obstacle_on(wanted, node, node_id_label=node_id_label)
+        obstacle = barred(wanted, node, node_id_label=node_id_label) or lacking(
+            wanted,
+            cpu_millicores=node.cpu_millicores,
+            memory_bytes=node.memory_bytes,
+            resources=node.resources,
+        )
         if obstacle is None:
             return Fit(fits=True)
         obstacles.append(obstacle)

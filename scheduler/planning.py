@@ -1,0 +1,313 @@
+"""Planning: which queued job starts on which node next, as a pure function of the state of a pool."""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from scheduler.placement import (
+    NodeCapacity,
+    Obstacle,
+    ObstacleKind,
+    Requirements,
+    barred,
+    lacking,
+    why_nowhere,
+)
+
+LEASES_PER_ROUND = 5_000
+"""What one transaction writes at most; a plan that stops here says that there is more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenBucket:
+    """A rate limit: so many leases a second, and a burst of them after a quiet time."""
+
+    rate: float
+    """Leases a second; 0 switches the limit off."""
+    burst: int
+    tokens: float
+    at: datetime
+
+    @classmethod
+    def full(cls, *, rate: float, burst: int, at: datetime) -> "TokenBucket":
+        """A bucket after a quiet time."""
+        return cls(rate=rate, burst=burst, tokens=float(burst), at=at)
+
+    def refilled(self, now: datetime) -> "TokenBucket":
+        """The bucket as it stands now. A clock that went back adds nothing."""
+        seconds = max(0.0, (now - self.at).total_seconds())
+        return replace(self, tokens=min(float(self.burst), self.tokens + seconds * self.rate), at=now)
+
+    def take(self, leases: int) -> "TokenBucket":
+        """The bucket after so many leases, which it must have allowed."""
+        return replace(self, tokens=self.tokens - leases) if self.rate else self
+
+    def allows(self, leases: int) -> bool:
+        """So many leases may be made now."""
+        return not self.rate or self.tokens >= leases
+
+    @property
+    def is_full(self) -> bool:
+        """Nothing is known of it that a fresh one would not say."""
+        return not self.rate or self.tokens >= self.burst
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Use:
+    """What runs hold of a node, or of a pool."""
+
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeState:
+    """A node and what its active runs hold of it."""
+
+    capacity: NodeCapacity
+    used: Use = field(default_factory=Use)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueuedJob:
+    """A job that waits. A lease is for this version of it."""
+
+    id: str
+    version: int
+    priority: int
+    """Smaller goes first."""
+    submitted_at: datetime
+    requirements: Requirements
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueState:
+    """A queue, its waiting jobs within the look-back limit, and what its active runs hold of the pool."""
+
+    name: str
+    priority_factor: float = 1.0
+    cordoned: bool = False
+    used: Use = field(default_factory=Use)
+    jobs: Sequence[QueuedJob] = ()
+    rate: TokenBucket
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolState:
+    """Everything a plan depends on; the rates are as they stand now."""
+
+    nodes: Sequence[NodeState]
+    queues: Sequence[QueueState]
+    rate: TokenBucket
+    node_id_label: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedLease:
+    """A job and the node it goes to."""
+
+    queue: str
+    job: QueuedJob
+    node: NodeCapacity
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What a round is about to do, and why it does no more."""
+
+    leases: Sequence[PlannedLease]
+    unplaced: Mapping[str, str]
+    """Requirements key → why no node took such a job, in a sentence."""
+    held: Mapping[str, str]
+    """Queue → why none or no more of its jobs were looked at, in a sentence."""
+    rate: TokenBucket
+    queue_rates: Mapping[str, TokenBucket]
+    more: bool
+    """The plan stopped at LEASES_PER_ROUND; another round would place more at once."""
+
+
+def plan(pool: PoolState) -> Plan:
+    """Place queued jobs, one after the other, until nothing more fits or may start.
+
+    Within a queue jobs go by priority, then time of submission, then id; one that fits nowhere now does not
+    hold up those behind it. Among nodes that fit, the fullest is filled first.
+    """
+    rooms = [_Room(state) for state in pool.nodes]
+    return _Round(pool, rooms).make()
+
+
+def standing(*, used: Use, total: Use, priority_factor: float) -> float:
+    """Whose turn it is: the queue where this is smallest goes next.
+
+    The larger of its shares of the pool's CPU and memory, times its priority factor: of two queues that
+    always have work, one with twice the factor gets half as much. Fair share takes this function's place.
+    """
+    cpu = used.cpu_millicores / total.cpu_millicores if total.cpu_millicores else 0.0
+    memory = used.memory_bytes / total.memory_bytes if total.memory_bytes else 0.0
+    return max(cpu, memory) * priority_factor
+
+
+class _Room:
+    """What is left of a node while a plan is made."""
+
+    def __init__(self, state: NodeState) -> None:
+        node, used = state.capacity, state.used
+        self.node = node
+        # A node may have shrunk below what its runs hold: then nothing is left, not less than nothing.
+        self.cpu_millicores = max(0, node.cpu_millicores - used.cpu_millicores)
+        self.memory_bytes = max(0, node.memory_bytes - used.memory_bytes)
+        self.resources = {
+            name: max(0, amount - used.resources.get(name, 0)) for name, amount in node.resources.items()
+        }
+
+    def lacks(self, wanted: Requirements) -> Obstacle | None:
+        return lacking(
+            wanted,
+            cpu_millicores=self.cpu_millicores,
+            memory_bytes=self.memory_bytes,
+            resources=self.resources,
+        )
+
+    def take(self, wanted: Requirements) -> None:
+        self.cpu_millicores -= wanted.cpu_millicores
+        self.memory_bytes -= wanted.memory_bytes
+        for name, amount in wanted.resources:
+            self.resources[name] -= amount
+
+    def emptiness(self) -> tuple[float, str, str]:
+        """Sorts the fullest node first; equally full ones by name."""
+        cpu = self.cpu_millicores / max(1, self.node.cpu_millicores)
+        memory = self.memory_bytes / max(1, self.node.memory_bytes)
+        return (cpu + memory, self.node.executor, self.node.name)
+
+
+class _Search:
+    """The nodes for jobs of equal requirements. Rooms only shrink, so a node once too full is never tried again."""
+
+    def __init__(self, wanted: Requirements, rooms: Sequence[_Room], *, node_id_label: str) -> None:
+        self._wanted = wanted
+        self._rooms = rooms
+        self._node_id_label = node_id_label
+        open_to = [room for room in rooms if self._obstacle(room) is None]
+        self._candidates = sorted(open_to, key=_Room.emptiness)
+        self._next = 0
+
+    def find(self) -> _Room | None:
+        while self._next < len(self._candidates):
+            room = self._candidates[self._next]
+            if room.lacks(self._wanted) is None:
+                return room
+            self._next += 1
+        return None
+
+    def why_not(self) -> str:
+        if not self._rooms:
+            return "No node has been heard of. The job waits until an executor reports one."
+        obstacles = [obstacle for room in self._rooms if (obstacle := self._obstacle(room))]
+        return why_nowhere(obstacles, free=True)
+
+    def _obstacle(self, room: _Room) -> Obstacle | None:
+        if not room.node.schedulable:
+            return Obstacle(kind=ObstacleKind.CLOSED)
+        return barred(self._wanted, room.node, node_id_label=self._node_id_label) or room.lacks(self._wanted)
+
+
+class _Line:
+    """A queue while a plan is made: its jobs in order, what it holds, what it may still start."""
+
+    def __init__(self, state: QueueState) -> None:
+        self.state = state
+        self.rate = state.rate
+        self.used = state.used
+        self.placed = 0
+        ordered = sorted(state.jobs, key=lambda job: (job.priority, job.submitted_at, job.id))
+        self.waiting: Iterator[QueuedJob] = iter(ordered)
+
+    def take(self, wanted: Requirements) -> None:
+        self.rate = self.rate.take(1)
+        self.placed += 1
+        self.used = Use(
+            cpu_millicores=self.used.cpu_millicores + wanted.cpu_millicores,
+            memory_bytes=self.used.memory_bytes + wanted.memory_bytes,
+        )
+
+
+class _Round:
+    """A plan in the making."""
+
+    def __init__(self, pool: PoolState, rooms: Sequence[_Room]) -> None:
+        self._pool = pool
+        self._rooms = rooms
+        self._total = Use(
+            cpu_millicores=sum(room.node.cpu_millicores for room in rooms),
+            memory_bytes=sum(room.node.memory_bytes for room in rooms),
+        )
+        self._lines = {state.name: _Line(state) for state in pool.queues if state.jobs}
+        self._searches: dict[Requirements, _Search] = {}
+        self._unplaced: dict[Requirements, str] = {}
+        self._held: dict[str, str] = {}
+        self._leases: list[PlannedLease] = []
+        self._rate = pool.rate
+
+    def make(self) -> Plan:
+        turns = [self._turn(line) for line in self._lines.values() if self._may_start(line)]
+        heapq.heapify(turns)
+        while turns and len(self._leases) < LEASES_PER_ROUND:
+            line = self._lines[heapq.heappop(turns)[-1]]
+            if self._may_start(line) and self._place_one(line):
+                heapq.heappush(turns, self._turn(line))
+        return Plan(
+            leases=self._leases,
+            unplaced={wanted.key: reason for wanted, reason in self._unplaced.items()},
+            held=self._held,
+            rate=self._rate,
+            queue_rates={name: line.rate for name, line in self._lines.items()},
+            more=bool(turns),
+        )
+
+    def _turn(self, line: _Line) -> tuple[float, int, str]:
+        factor = line.state.priority_factor
+        # Jobs that reserve nothing never raise the standing: the count makes such queues alternate too.
+        return (
+            standing(used=line.used, total=self._total, priority_factor=factor),
+            line.placed,
+            line.state.name,
+        )
+
+    def _may_start(self, line: _Line) -> bool:
+        if reason := self._hold(line):
+            self._held[line.state.name] = reason
+        return not reason
+
+    def _hold(self, line: _Line) -> str:
+        if line.state.cordoned:
+            return f"Queue {line.state.name} is cordoned: its jobs wait until it is opened again."
+        if not line.rate.allows(1):
+            return f"Queue {line.state.name} starts at most {line.rate.rate:g} jobs a second; the rest wait their turn."
+        if not self._rate.allows(1):
+            return f"The pool starts at most {self._rate.rate:g} jobs a second; the rest wait their turn."
+        return ""
+
+    def _place_one(self, line: _Line) -> bool:
+        """Place the queue's next job that fits; False when none is left that does."""
+        return any(self._place(line, job) for job in line.waiting)
+
+    def _place(self, line: _Line, job: QueuedJob) -> bool:
+        wanted = job.requirements
+        if wanted in self._unplaced:
+            return False
+        search = self._searches.get(wanted)
+        if search is None:
+            search = _Search(wanted, self._rooms, node_id_label=self._pool.node_id_label)
+            self._searches[wanted] = search
+        room = search.find()
+        if room is None:
+            self._unplaced[wanted] = search.why_not()
+            return False
+        room.take(wanted)
+        line.take(wanted)
+        self._rate = self._rate.take(1)
+        self._leases.append(PlannedLease(queue=line.state.name, job=job, node=room.node))
+        return True
