@@ -23,6 +23,8 @@ class PoolRound(models.Model):
     """The last round of a pool, and why jobs were not placed in it, per requirements key."""
 
     pool = models.OneToOneField(Pool, models.CASCADE, primary_key=True, related_name="last_round")
+    number = models.PositiveBigIntegerField(default=0)
+    """Counts the rounds that were written; a plan made before another round was written is dropped."""
     ended_at = models.DateTimeField(null=True)
     seconds = models.FloatField(default=0.0)
     placed = models.PositiveIntegerField(default=0)
@@ -30,6 +32,10 @@ class PoolRound(models.Model):
     """Set by whoever found a round already going on: the one going on makes another."""
     unplaced = models.JSONField(default=dict)
     """Requirements key → sentence."""
+    held = models.JSONField(default=dict)
+    """Queue → why none or no more of its jobs were looked at, in a sentence."""
+    rates = models.JSONField(default=dict)
+    """Rate limits that are not at rest: name of a queue, or empty for the pool → `[tokens, time]`."""
 
     def __str__(self) -> str:
         return f"round of {self.pool_id}"

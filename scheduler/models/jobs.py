@@ -1,7 +1,9 @@
 """Jobs, their job sets and their specs."""
 
+from dataclasses import dataclass
+
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import connection, models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
 from scheduler.models.checks import one_of
@@ -23,6 +25,47 @@ class JobSet(models.Model):
 
     def __str__(self) -> str:
         return f"{self.queue_id}/{self.name}"
+
+
+_CLAIM = """
+    WITH waiting AS MATERIALIZED (
+        SELECT r.job_id, r.ended_at,
+               row_number() OVER (PARTITION BY j.queue_id ORDER BY r.ended_at, r.job_id) AS turn
+          FROM scheduler_run r JOIN scheduler_job j ON j.id = r.job_id
+         WHERE r.ended_at IS NOT NULL AND r.settled_at IS NULL AND r.settle_error = ''
+    ), chosen AS MATERIALIZED (
+        SELECT job_id FROM waiting ORDER BY turn, ended_at, job_id LIMIT %s
+    ), held AS MATERIALIZED (
+        SELECT id FROM scheduler_job WHERE id IN (SELECT job_id FROM chosen)
+         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT (SELECT count(*) FROM chosen), ARRAY(SELECT id FROM held)
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """Jobs locked for settling."""
+
+    jobs: list["Job"]
+    more: bool
+    """Some were passed over, being held by others or beyond the limit: there is reason to look again."""
+
+
+class JobManager(models.Manager["Job"]):
+    """Set-based SQL of the job table."""
+
+    def claim_unsettled(self, limit: int) -> Claim:
+        """Lock up to `limit` jobs with runs that await settling; what another transaction holds is skipped.
+
+        Every queue gets an equal share, the oldest ends first, so that a storm in one starves no other. The
+        rows are locked in id order and read by a second statement, whose snapshot is younger than the locks.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(_CLAIM, [limit])
+            chosen, held = cursor.fetchone()
+        jobs = list(self.filter(id__in=held).order_by("id")) if held else []
+        return Claim(jobs=jobs, more=chosen == limit or len(held) < chosen)
 
 
 class Job(models.Model):
@@ -69,6 +112,8 @@ class Job(models.Model):
     avoided_nodes = ArrayField(models.TextField(), default=list)
     """Values of the node id label no later run may be placed on."""
     grace_period_seconds = models.PositiveIntegerField(default=30)
+
+    objects = JobManager()
 
     class Meta:
         constraints = [

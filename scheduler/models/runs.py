@@ -5,6 +5,7 @@ import uuid
 from django.db import models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
+from scheduler.client_events import Place, pod_name_of
 from scheduler.models.checks import one_of
 from scheduler.models.fleet import Executor
 from scheduler.models.jobs import Job
@@ -92,6 +93,17 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.number} of {self.job_id}"
+
+    def place(self) -> Place:
+        """Where the run is, in the words of client events. Needs `job` to be loaded."""
+        return Place(
+            run_id=str(self.id),
+            executor=self.executor_id,
+            node=self.node,
+            pool=self.pool,
+            pod_name=pod_name_of(self.job_id),
+            namespace=self.job.namespace,
+        )
 
 
 class RunError(models.Model):

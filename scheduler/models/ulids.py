@@ -3,7 +3,7 @@
 import os
 import time
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -40,7 +40,13 @@ def _shown(number: int) -> str:
     return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
 
 
-class UlidField(models.Field[str, str]):
+if TYPE_CHECKING:
+    _TextField = models.Field[str, str]
+else:
+    _TextField = models.Field
+
+
+class UlidField(_TextField):
     """A job id: text in Python, uuid in PostgreSQL."""
 
     description = "ULID"

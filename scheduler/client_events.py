@@ -1,0 +1,135 @@
+"""What client events carry beyond jobId, jobSetId, queue and created: field names as on the wire.
+
+Source: the model's event catalogue. The one addition is `retryPolicyName`, after the model's fields, on
+failures that a policy decided about.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CAUSES = {"OOM": "OOM", "Evicted": "Evicted", "DeadlineExceeded": "DeadlineExceeded", "AppError": "Error"}
+"""Reasons of an executor → causes of the `failed` event."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where a run is, in the words of the wire: a cluster is an executor."""
+
+    run_id: str
+    executor: str
+    node: str
+    pool: str
+    pod_name: str
+    namespace: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodFailure:
+    """What an executor reported of the end of a run."""
+
+    reason: str
+    containers: Sequence[dict[str, Any]]
+
+
+def pod_name_of(job_id: str) -> str:
+    """The name of the remains of every run of the job."""
+    return f"armada-{job_id}-0"
+
+
+def leased(place: Place) -> dict[str, Any]:
+    """A run was placed."""
+    return {"clusterId": place.executor, "pool": place.pool}
+
+
+def pending(place: Place) -> dict[str, Any]:
+    """The executor accepted the lease."""
+    return {
+        "clusterId": place.executor,
+        "kubernetesId": place.run_id,
+        "podNumber": 0,
+        "podName": place.pod_name,
+        "podNamespace": place.namespace,
+        "pool": place.pool,
+    }
+
+
+def running(place: Place) -> dict[str, Any]:
+    """The run's processes are at work."""
+    return {**pending(place), "nodeName": place.node}
+
+
+def succeeded(place: Place) -> dict[str, Any]:
+    """The run ended well, and the job with it."""
+    return {
+        "clusterId": place.executor,
+        "kubernetesId": place.run_id,
+        "nodeName": place.node,
+        "podNumber": 0,
+        "podName": place.pod_name,
+        "podNamespace": place.namespace,
+    }
+
+
+def lease_returned(place: Place, *, reason: str, attempted: bool) -> dict[str, Any]:
+    """The executor gave the lease back."""
+    return {
+        "clusterId": place.executor,
+        "reason": reason,
+        "kubernetesId": place.run_id,
+        "podNumber": 0,
+        "runAttempted": attempted,
+    }
+
+
+def failed(
+    *,
+    reason: str,
+    category: str,
+    subcategory: str,
+    retryable: bool,
+    policy: str = "",
+    place: Place | None = None,
+    pod_failure: PodFailure | None = None,
+) -> dict[str, Any]:
+    """The job failed: for good, or to run again when `retryable`.
+
+    Pod fields are there only when the executor's own error is what ends the run.
+    """
+    payload: dict[str, Any] = {}
+    if place is not None and pod_failure is not None:
+        payload |= {
+            **succeeded(place),
+            "cause": CAUSES.get(pod_failure.reason, "Error"),
+            "containerStatuses": [_container_status(container) for container in pod_failure.containers],
+        }
+    payload |= {
+        "reason": reason,
+        "failureCategory": category,
+        "failureSubcategory": subcategory,
+        "retryable": retryable,
+    }
+    return payload | {"retryPolicyName": policy} if policy else payload
+
+
+def rejected(reason: str) -> dict[str, Any]:
+    """The job can never run; it failed without a run."""
+    payload = failed(reason=reason, category="internal", subcategory="job-rejected", retryable=False)
+    return {"cause": "Rejected", **payload}
+
+
+def cancelling(requestor: str) -> dict[str, Any]:
+    """Somebody asked for the job to end."""
+    return {"requestor": requestor}
+
+
+cancelled = cancelling
+
+
+def _container_status(container: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": container.get("name", ""),
+        "exitCode": container.get("exitCode"),
+        "message": container.get("message", ""),
+        "reason": container.get("reason", ""),
+    }

@@ -1,0 +1,60 @@
+"""One statement for many rows: an UPDATE whose new values arrive as a table."""
+
+import json
+from collections.abc import Sequence
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connection, models
+
+from scheduler.models.ulids import UlidField, uuid_of
+
+
+def update_rows(rows: Sequence[models.Model], fields: Sequence[str]) -> None:
+    """Write the named fields of rows of one model, by their primary keys. No row, no statement.
+
+    The number of statements and of parameters does not depend on the number of rows.
+    """
+    if not rows:
+        return
+    model = type(rows[0])._meta
+    key = model.pk
+    assert key is not None
+    columns = [key, *(model.get_field(name) for name in fields)]
+    types = ", ".join(f"{_quoted(column)} {_type(column)}" for column in columns)
+    assignments = ", ".join(f"{_quoted(column)} = new.{_quoted(column)}" for column in columns[1:])
+    table = connection.ops.quote_name(model.db_table)
+    records = [{_name(column): _json_value(column, row) for column in columns} for row in rows]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE {table} AS old SET {assignments} "  # noqa: S608 - names come from our models
+            f"FROM jsonb_to_recordset(%s::jsonb) AS new({types}) "
+            f"WHERE old.{_quoted(key)} = new.{_quoted(key)}",
+            [json.dumps(records, cls=_Encoder)],
+        )
+
+
+class _Encoder(DjangoJSONEncoder):
+    """Keeps the microseconds that the stock encoder cuts to thousandths."""
+
+    def default(self, o: object) -> object:
+        return o.isoformat() if hasattr(o, "isoformat") else super().default(o)
+
+
+def _name(column: models.Field[object, object]) -> str:
+    return str(column.column)
+
+
+def _quoted(column: models.Field[object, object]) -> str:
+    return connection.ops.quote_name(_name(column))
+
+
+def _type(column: models.Field[object, object]) -> str:
+    kind = column.rel_db_type(connection) if column.primary_key else column.db_type(connection)
+    return str(kind)
+
+
+def _json_value(column: models.Field[object, object], row: models.Model) -> object:
+    value = getattr(row, column.attname)
+    if value is not None and isinstance(column.target_field if column.is_relation else column, UlidField):
+        return str(uuid_of(value))
+    return value

@@ -1,0 +1,88 @@
+"""Celery tasks, each one verb, and the bells that ring them.
+
+A message says only "look at your rows": losing one costs the second until the next sweep, doubling one
+costs a look.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+from celery import Task, shared_task
+from django.db import connection, transaction
+
+from scheduler.configured import configuration
+from scheduler.leasing import expire_leases, run_round
+from scheduler.queries.fleet import pools_with_work
+from scheduler.queries.unsettled import any_unsettled
+from scheduler.settling import settle_runs
+
+BATCHES = 5
+"""Batches one task settles before it rings for the next, so that no task is long."""
+QUIET_SECONDS = 2.0
+"""After a bell could not be rung, how long none is tried: a caller waits for a dead broker once, not each time."""
+
+log = logging.getLogger(__name__)
+_quiet_until = 0.0
+
+
+@shared_task
+def settle() -> None:
+    """Settle what awaits it, and ring for rounds where jobs went back to their queues."""
+    config = configuration()
+    for _ in range(BATCHES):
+        settled = settle_runs(config=config)
+        if settled.requeued:
+            ring_rounds()
+        if not settled.more:
+            return
+    ring_settle()
+
+
+@shared_task
+def place() -> None:
+    """Make a round in every pool that has queued jobs in sight."""
+    for pool in pools_with_work():
+        run_round(pool=pool, config=configuration())
+
+
+@shared_task
+def sweep() -> None:
+    """Once a second: expire leases, settle what a lost bell was about, and look for places."""
+    config = configuration()
+    if expire_leases(config=config) or any_unsettled():
+        settle()
+    place()
+
+
+def ring_settle() -> None:
+    """Have ended runs settled soon after the current transaction commits. Never fails or delays the caller."""
+    _ring(settle)
+
+
+def ring_rounds() -> None:
+    """Have queued jobs placed soon after the current transaction commits. Never fails or delays the caller."""
+    _ring(place)
+
+
+def _ring(task: "Task[..., None]") -> None:
+    if connection.in_atomic_block:
+        transaction.on_commit(_ringer(task), robust=True)
+    else:
+        _ringer(task)()
+
+
+def _ringer(task: "Task[..., None]") -> Callable[[], None]:
+    def ring() -> None:
+        global _quiet_until
+        if time.monotonic() < _quiet_until:
+            return
+        try:
+            task.apply_async(retry=False, expires=60)
+        except (
+            Exception
+        ) as error:  # whatever the broker does, the caller's work is committed and the sweep finds it
+            _quiet_until = time.monotonic() + QUIET_SECONDS
+            log.warning("the bell for %s could not be rung: %s", task.name, error)
+
+    return ring
