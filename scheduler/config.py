@@ -97,7 +97,7 @@ def configuration_from(document: Mapping[str, Any]) -> Configuration:
     retry_policy = scheduling.section("retryPolicy")
     found = Configuration(
         retry_policy=RetryPolicyConfiguration(
-            enabled=retry_policy.take("enabled", _flag, False),
+            enabled=retry_policy.take("enabled", _flag, default=False),
             global_max_retries=retry_policy.take("globalMaxRetries", _count, 5),
             default_policy_name=retry_policy.take("defaultPolicyName", _text, ""),
         ),
@@ -180,7 +180,9 @@ class _Reader:
         self._left = dict(document) if isinstance(document, Mapping) else {}
 
     def section(self, name: str) -> "_Reader":
-        found = _Reader(self._left.pop(_spelled(self._left, name), None), f"{self._path}{name}.", self.problems)
+        found = _Reader(
+            self._left.pop(_spelled(self._left, name), None), f"{self._path}{name}.", self.problems
+        )
         self._sections.append(found)
         return found
 
@@ -199,7 +201,10 @@ class _Reader:
             self._left.pop(_spelled(self._left, name), None)
 
     def unknown(self) -> list[str]:
-        mine = [f"{self._path}{key} is not a key Tack knows. Remove it, or check its spelling." for key in self._left]
+        mine = [
+            f"{self._path}{key} is not a key Tack knows. Remove it, or check its spelling."
+            for key in self._left
+        ]
         return mine + [problem for section in self._sections for problem in section.unknown()]
 
 

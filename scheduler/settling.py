@@ -105,7 +105,7 @@ def _decide(unsettled: Sequence[Unsettled], config: Configuration) -> _Batch:
     for row in unsettled:
         try:
             settlement = settle(case_of(row, governing[row.job.queue_id], config=config), config=config)
-        except Exception as error:  # whatever one run's data does to us, the others go on
+        except Exception as error:  # noqa: BLE001 - whatever one run's data does to us, the others go on
             _note_trouble(row, error)
             continue
         batch.settlements.append(settlement)

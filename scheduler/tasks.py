@@ -79,9 +79,7 @@ def _ringer(task: "Task[..., None]") -> Callable[[], None]:
             return
         try:
             task.apply_async(retry=False, expires=60)
-        except (
-            Exception
-        ) as error:  # whatever the broker does, the caller's work is committed and the sweep finds it
+        except Exception as error:  # noqa: BLE001 - the caller's work is committed; the sweep will find it
             _quiet_until = time.monotonic() + QUIET_SECONDS
             log.warning("the bell for %s could not be rung: %s", task.name, error)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection, models
@@ -19,7 +20,7 @@ def update_rows(rows: Sequence[models.Model], fields: Sequence[str]) -> None:
     model = type(rows[0])._meta
     key = model.pk
     assert key is not None
-    columns = [key, *(model.get_field(name) for name in fields)]
+    columns: list[models.Field[Any, Any]] = [key, *(_column(model.get_field(name)) for name in fields)]
     types = ", ".join(f"{_quoted(column)} {_type(column)}" for column in columns)
     assignments = ", ".join(f"{_quoted(column)} = new.{_quoted(column)}" for column in columns[1:])
     table = connection.ops.quote_name(model.db_table)
@@ -40,21 +41,27 @@ class _Encoder(DjangoJSONEncoder):
         return o.isoformat() if hasattr(o, "isoformat") else super().default(o)
 
 
-def _name(column: models.Field[object, object]) -> str:
+def _column(field: object) -> "models.Field[Any, Any]":
+    assert isinstance(field, models.Field)
+    return field
+
+
+def _name(column: "models.Field[Any, Any]") -> str:
     return str(column.column)
 
 
-def _quoted(column: models.Field[object, object]) -> str:
+def _quoted(column: "models.Field[Any, Any]") -> str:
     return connection.ops.quote_name(_name(column))
 
 
-def _type(column: models.Field[object, object]) -> str:
+def _type(column: "models.Field[Any, Any]") -> str:
     kind = column.rel_db_type(connection) if column.primary_key else column.db_type(connection)
     return str(kind)
 
 
-def _json_value(column: models.Field[object, object], row: models.Model) -> object:
+def _json_value(column: "models.Field[Any, Any]", row: models.Model) -> object:
     value = getattr(row, column.attname)
-    if value is not None and isinstance(column.target_field if column.is_relation else column, UlidField):
+    target = column.target_field if isinstance(column, models.ForeignKey) else column
+    if value is not None and isinstance(target, UlidField):
         return str(uuid_of(value))
     return value

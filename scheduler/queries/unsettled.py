@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.db.models import OuterRef, Subquery
+
 from policies.documents import DocumentInvalid
 from policies.failures import Failure
 from policies.growth import MemoryRecord
@@ -49,7 +51,9 @@ def unsettled_runs(jobs: Iterable[Job]) -> list[Unsettled]:
     return found
 
 
-def governing_policies(queues: Iterable[str], *, config: Configuration) -> Mapping[str, GoverningPolicy | None]:
+def governing_policies(
+    queues: Iterable[str], *, config: Configuration
+) -> Mapping[str, GoverningPolicy | None]:
     """The policy with a say in each queue: its first attached one, or else the default policy.
 
     Two queries, whatever the number of queues. With the flag off no policy is read.
@@ -67,13 +71,8 @@ def governing_policies(queues: Iterable[str], *, config: Configuration) -> Mappi
 
 
 def _current_policies(names: set[str]) -> dict[str, GoverningPolicy]:
-    current = RetryPolicyVersion.objects.filter(policy_name__in=names).extra(  # noqa: S610
-        tables=["scheduler_retrypolicy"],
-        where=[
-            "scheduler_retrypolicy.name = scheduler_retrypolicyversion.policy_name",
-            "scheduler_retrypolicy.version = scheduler_retrypolicyversion.version",
-        ],
-    )
+    current_version = RetryPolicy.objects.filter(name=OuterRef("policy_name")).values("version")
+    current = RetryPolicyVersion.objects.filter(policy_name__in=names, version=Subquery(current_version))
     found = {
         version.policy_name: GoverningPolicy(
             name=version.policy_name, version=version.version, policy=_read(version)
@@ -91,9 +90,7 @@ def _read(version: RetryPolicyVersion) -> Policy | None:
         return None
 
 
-def case_of(
-    unsettled: Unsettled, governing: GoverningPolicy | None, *, config: Configuration
-) -> Case:
+def case_of(unsettled: Unsettled, governing: GoverningPolicy | None, *, config: Configuration) -> Case:
     """The value a settlement is a function of."""
     job, run = unsettled.job, unsettled.run
     ends = [_end_of(past) for past in unsettled.history]

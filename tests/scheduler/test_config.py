@@ -1,0 +1,83 @@
+"""The configuration: defaults, keys, overrides, and every contradiction told at once."""
+
+from pathlib import Path
+
+import pytest
+
+from scheduler.config import (
+    Configuration,
+    ConfigurationInvalid,
+    configuration_from,
+    load_configuration,
+    seconds_of,
+)
+
+
+def test_without_a_file_the_defaults_hold_and_retries_are_off() -> None:
+    assert load_configuration(None, {}) == Configuration()
+    assert not Configuration().retry_policy.enabled
+
+
+def test_keys_are_read_with_the_models_names(tmp_path: Path) -> None:
+    file = tmp_path / "tack.yaml"
+    file.write_text(
+        "scheduling:\n  retryPolicy: {enabled: true, globalMaxRetries: 7, defaultPolicyName: base}\n"
+        "  nodeIdLabel: node\n  indexedNodeLabels: [node]\n  maxRetries: 0\nexecutorTimeout: 1m30s\n"
+        "application: {errorCategories: {enabled: true}}\n"
+    )
+    found = load_configuration(file, {})
+    assert (found.retry_policy.global_max_retries, found.retry_policy.default_policy_name) == (7, "base")
+    assert (found.node_id_label, found.attempt_limit, found.executor_timeout_seconds) == ("node", 1, 90.0)
+
+
+def test_an_environment_variable_overrides_a_single_key_whatever_its_letter_case() -> None:
+    found = load_configuration(None, {"TACK__SCHEDULING__RETRYPOLICY__GLOBALMAXRETRIES": "2", "OTHER": "x"})
+    assert found.retry_policy.global_max_retries == 2
+
+
+def test_every_problem_is_told_at_once_with_its_key() -> None:
+    with pytest.raises(ConfigurationInvalid) as told:
+        configuration_from(
+            {
+                "scheduling": {"retryPolicy": {"enabled": "yes", "speed": 1}, "maxRetries": -1},
+                "executorTimeout": 5,
+                "colour": "red",
+            }
+        )
+    text = str(told.value)
+    for key in (
+        "scheduling.retryPolicy.enabled takes true or false",
+        "scheduling.retryPolicy.speed is not a key",
+        "scheduling.maxRetries takes a whole number",
+        "executorTimeout takes a duration",
+        "colour is not a key",
+    ):
+        assert key in text
+
+
+def test_switching_on_without_the_indexed_label_stops_the_start_with_the_fix() -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"indexedNodeLabels lacks 'kubernetes\.io/hostname'"):
+        configuration_from({"scheduling": {"retryPolicy": {"enabled": True}}})
+
+
+def test_a_cap_of_zero_is_the_kill_switch_and_warns() -> None:
+    on = {
+        "retryPolicy": {"enabled": True, "globalMaxRetries": 0},
+        "indexedNodeLabels": ["kubernetes.io/hostname"],
+    }
+    assert "Retries are switched off" in configuration_from({"scheduling": on}).warnings[0]
+    assert Configuration().warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1h", 3600), ("1h30m", 5400), ("90s", 90), ("250ms", 0.25), ("1m30s", 90), ("1.5h", 5400)],
+)
+def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "1x", "h", "-1s", "1s1h", None, 5, []])
+def test_anything_else_is_no_duration(text: object) -> None:
+    with pytest.raises(ValueError, match="takes a duration"):
+        seconds_of(text)
