@@ -202,7 +202,7 @@ class Observation:
 
     run_id: str
     phase: RunPhase
-    signals: Signals = field(default_factory=lambda: Signals(containers=(), message="", reason="", events=()))
+    signals: Signals = field(default_factory=Signals)
     """The raw facts of an end, in the shape of a pod's."""
     exit: ExitRecord | None = None
     failure: Failure | None = None
@@ -280,7 +280,7 @@ class Executor(Protocol):
     def nodes(self) -> Sequence[NodeDescription]:
         """Its nodes as they are now."""
 
-    def adopt(self, lease: Lease) -> bool:
+    def adopt(self, *, run_id: str, pod_name: str) -> bool:
         """Take up a run of an agent before this one. False: nothing of it was ever started."""
 
     def start(self, lease: Lease) -> None:

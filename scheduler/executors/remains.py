@@ -1,0 +1,142 @@
+"""What is left of a local run: a folder and a control group of one name, made exclusively, removed by name."""
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduler.executors.ladder import Rung
+from scheduler.executors.memory import groups_of, remove_group
+from scheduler.executors.processes import kill_marked
+from scheduler.executors.protocol import NameTakenError
+from scheduler.executors.runner import SPEC
+
+WORK, SCRATCH = "work", "tmp"
+MARKER = "TACK_RUN_ID"
+"""Each process of a run has it in its environment, so that those of a dead runner are found."""
+_GOING = ".removing-"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where one run happens."""
+
+    folder: Path
+    group: Path | None
+
+
+class RemainsOnDisk:
+    """The remains of all runs of an executor."""
+
+    def __init__(self, runs_folder: Path, rung: Rung) -> None:
+        self._runs = runs_folder
+        self._rung = rung
+        for left in self._runs.glob(f"{_GOING}*"):
+            _delete_soon(left)
+
+    def folder(self, pod_name: str) -> Path:
+        """Where the run of that name has its folder, made or not."""
+        return self._runs / pod_name
+
+    def create(self, pod_name: str, *, limit_bytes: int, uid: int | None) -> Place:
+        """Make both, or none. Raises NameTakenError when either exists, OSError when it cannot be done."""
+        folder = self.folder(pod_name)
+        group = self._group(pod_name)
+        if group is not None and group.exists():
+            raise NameTakenError(_taken(pod_name))
+        try:
+            folder.mkdir(mode=0o711 if uid is not None else 0o700)
+        except FileExistsError:
+            raise NameTakenError(_taken(pod_name)) from None
+        try:
+            self._make_group(group, limit_bytes)
+            for name in (WORK, SCRATCH):
+                (folder / name).mkdir(mode=0o700)
+                if uid is not None:
+                    os.chown(folder / name, uid, uid)
+        except OSError as error:
+            self.remove(pod_name)
+            if isinstance(error, FileExistsError):
+                raise NameTakenError(_taken(pod_name)) from None
+            raise
+        return Place(folder=folder, group=group)
+
+    def present(self, pod_name: str) -> bool:
+        """Whether either is there."""
+        group = self._group(pod_name)
+        return self.folder(pod_name).exists() or (group is not None and group.exists())
+
+    def remove(self, pod_name: str) -> bool:
+        """End what still runs and free the name. False when something would not go. Twice does no harm."""
+        folder = self.folder(pod_name)
+        spec = read_spec(folder)
+        gone = [self._remove_group(group) for group in {self._group(pod_name), _group_of(spec)} if group]
+        if spec is not None and not gone:
+            gone.append(kill_marked(f"{MARKER}={spec['runId']}".encode()))
+        if not all(gone):
+            return False
+        with contextlib.suppress(FileNotFoundError):
+            going = folder.with_name(f"{_GOING}{pod_name}-{uuid.uuid4().hex}")
+            folder.rename(going)
+            _delete_soon(going)
+        return True
+
+    def _make_group(self, group: Path | None, limit_bytes: int) -> None:
+        groups = groups_of(self._rung.name)
+        if groups is not None and group is not None:
+            group.parent.mkdir(exist_ok=True)
+            groups.create(group, limit_bytes=limit_bytes)
+
+    def _remove_group(self, group: Path) -> bool:
+        groups = groups_of(self._rung.name)
+        return groups is None or remove_group(groups, group)
+
+    def _group(self, pod_name: str) -> Path | None:
+        return self._rung.parent / pod_name if self._rung.parent is not None else None
+
+
+def read_spec(folder: Path) -> dict[str, Any] | None:
+    """What the folder's run was to be; None when nobody wrote it, or not to its end."""
+    try:
+        spec = json.loads((folder / SPEC).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return spec if isinstance(spec, dict) else None
+
+
+def _group_of(spec: dict[str, Any] | None) -> Path | None:
+    return Path(spec["group"]) if spec and spec.get("group") else None
+
+
+def _taken(pod_name: str) -> str:
+    return f"The name {pod_name} is taken by the remains of an earlier run; they are being removed."
+
+
+def _delete_soon(folder: Path) -> None:
+    """The name is free already; a large tree may take its time."""
+    threading.Thread(target=_delete, args=(folder,), daemon=True, name="remains").start()
+
+
+def _delete(folder: Path) -> None:
+    shutil.rmtree(folder, onexc=_open_up)
+
+
+def _open_up(remove: Callable[..., Any], path: str, error: BaseException) -> None:
+    """A job may have closed a folder of its own: open it and try again. What still stays is left lying."""
+    if isinstance(error, FileNotFoundError):
+        return
+    with contextlib.suppress(OSError):
+        for each in (Path(path).parent, Path(path)):
+            if each.is_dir() and not each.is_symlink():
+                each.chmod(stat.S_IRWXU)
+        if remove in (os.rmdir, os.unlink):
+            remove(path)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
