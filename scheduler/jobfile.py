@@ -1,0 +1,131 @@
+"""Job files: a queue, a job set and jobs with their pod specs, in the model's format, checked wholly before use."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler.fields import Fields
+from scheduler.podspec import NAME, NAME_SAYS, POD_SHAPE, Pod, read_pod, text_map
+from scheduler.spelling import FREE, Problems, Shape, below, plain_copy
+
+MAX_JOBS = 10_000
+"""Jobs in one submission."""
+MAX_JOB_SET_LENGTH = 1_024
+MAX_CLIENT_ID_LENGTH = 100
+MAX_ANNOTATION_LENGTH = 65_536
+
+_JOB_SHAPE: Shape = {
+    "priority": FREE,
+    "namespace": FREE,
+    "clientId": FREE,
+    "labels": FREE,
+    "annotations": FREE,
+    "podSpec": POD_SHAPE,
+    "podSpecs": POD_SHAPE,
+    "ingress": FREE,
+    "services": FREE,
+    "scheduler": FREE,
+    "requiredNodeLabels": FREE,
+}
+FILE_SHAPE: Shape = {"queue": FREE, "jobSetId": FREE, "jobs": _JOB_SHAPE}
+
+_ABSENT = {
+    "ingress": "ingress is not supported. Remove it.",
+    "services": "services is not supported. Remove it.",
+    "scheduler": "scheduler is not supported: there is one scheduler. Remove it.",
+    "requiredNodeLabels": "requiredNodeLabels is not supported. Use podSpec.nodeSelector.",
+}
+_GANG = "armadaproject.io/gang"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobItem:
+    """One job to submit."""
+
+    pod: Pod
+    priority: int = 0
+    """Smaller goes first."""
+    namespace: str = "default"
+    client_id: str = ""
+    """A second submission with the same one answers with the first job; empty for none."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobFile:
+    """What a job file asks for."""
+
+    queue: str
+    job_set: str
+    items: tuple[JobItem, ...]
+
+
+def parse_job_file(document: object) -> JobFile:
+    """The job file of an object that was read from YAML or JSON.
+
+    Raises DocumentInvalid with every problem and its path, such as
+    `jobs[0].podSpec.containers[0].resources.limits.memory`.
+    """
+    problems = Problems()
+    plain = plain_copy(document, FILE_SHAPE, problems)
+    problems.raise_any()
+    file = Fields(plain if plain is not None else {}, "", problems)
+    queue = file.text("queue", most=63, required=True)
+    job_set = file.text("jobSetId", most=MAX_JOB_SET_LENGTH, required=True)
+    jobs = file.each("jobs", most=MAX_JOBS, required=True)
+    items = tuple(_read_job(value, path, problems) for path, value in jobs)
+    file.refuse_unknown()
+    problems.raise_any()
+    return JobFile(queue=queue, job_set=job_set, items=items)
+
+
+def _read_job(value: object, path: str, problems: Problems) -> JobItem:
+    job = Fields(value, path, problems)
+    job.refuse(_ABSENT)
+    item = JobItem(
+        pod=_read_pod_of(job),
+        priority=job.whole("priority"),
+        namespace=job.text("namespace", most=63, pattern=NAME, says=NAME_SAYS) or "default",
+        client_id=job.text("clientId", most=MAX_CLIENT_ID_LENGTH),
+        labels=text_map(job, "labels", longest=63),
+        annotations=_read_annotations(job),
+    )
+    job.refuse_unknown()
+    return item
+
+
+def _read_pod_of(job: Fields) -> Pod:
+    one = job.take("podSpec")
+    several = job.each("podSpecs", most=MAX_JOBS)
+    if one is not None and several:
+        job.note("podSpecs", "podSpec is there too. Keep one of them.", "duplicate")
+    elif one is None and not several:
+        job.note("podSpec", "Is required.", "required")
+    elif len(several) > 1:
+        job.note("podSpecs", f"A job has exactly one pod; there are {len(several)}. Submit a job for each.")
+    else:
+        path, spec = (below(job.path, "podSpec"), one) if one is not None else several[0]
+        if isinstance(spec, dict):
+            return read_pod(spec, path, job.problems)
+        Fields(spec, path, job.problems)
+    return Pod(spec={})
+
+
+def _read_annotations(job: Fields) -> dict[str, str]:
+    """Texts of any shape, line breaks included. Gangs are asked for by annotation, and there are none."""
+    found = {}
+    for key, value in job.entries("annotations", most=256).items():
+        path = below(below(job.path, "annotations"), key)
+        if key.startswith(_GANG):
+            job.problems.add(
+                path, "Gangs are not supported: jobs run one by one. Remove it.", "not_supported"
+            )
+        elif not key or len(key) > 317:
+            job.problems.add(path, "A key has 1 to 317 characters.")
+        elif not isinstance(value, str) or len(value) > MAX_ANNOTATION_LENGTH:
+            job.problems.add(
+                path, f"Takes text of at most {MAX_ANNOTATION_LENGTH:,} characters. Quote it.", "type"
+            )
+        else:
+            found[key] = value
+    return found

@@ -1,0 +1,160 @@
+"""Submit jobs: rows, specs and events in one transaction, each job once however often it is sent."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduler.actors import Actor, NotPermitted, Permission, QueueVerb
+from scheduler.errors import NotFound
+from scheduler.fields import problem_of_line
+from scheduler.jobfile import JobFile, JobItem, parse_job_file
+from scheduler.models import Event, Job, JobSet, JobSpec, Queue
+from scheduler.models.clock import database_now
+from scheduler.models.events import NewEvent
+from scheduler.models.ulids import new_ulid
+from scheduler.spelling import spelled
+from scheduler.states import EventKind
+
+BATCH = 5_000
+"""Rows in one INSERT."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubmittedJob:
+    """The job that answers for one submitted item."""
+
+    job_id: str
+    client_id: str
+    created: bool
+    """False: a job with this client id was there before."""
+
+
+def check_job_file(document: object, *, actor: Actor) -> JobFile:
+    """The job file of an object that was read from YAML or JSON, if the actor may submit it. Writes nothing.
+
+    Raises NotPermitted or NotFound before DocumentInvalid: who may not submit is not told what is wrong.
+    """
+    queue = spelled(document, "queue")
+    if isinstance(queue, str) and queue and not problem_of_line(queue, most=63):
+        require_submit(Queue.objects.filter(name=queue).first(), queue, actor=actor)
+    elif Permission.SUBMIT_ANY_JOBS not in actor.permissions:
+        raise NotPermitted(actor, Permission.SUBMIT_ANY_JOBS)
+    return parse_job_file(document)
+
+
+def require_submit(queue: Queue | None, name: str, *, actor: Actor) -> Queue:
+    """The queue, if it exists and the actor may submit to it. Raises NotFound or NotPermitted."""
+    if queue is None:
+        raise NotFound("queue", name)
+    if not queue.allows(actor, QueueVerb.SUBMIT):
+        actor.require(Permission.SUBMIT_ANY_JOBS)
+    return queue
+
+
+@transaction.atomic
+def submit_jobs(*, queue: str, job_set: str, items: Sequence[JobItem], actor: Actor) -> list[SubmittedJob]:
+    """Submit jobs to a queue, cordoned or not, and answer for each item in its order.
+
+    A client id names one job of a queue for good: the same again, here or in a submission that races this
+    one, is answered with the first job, and nothing of it changes.
+    """
+    found = require_submit(_held_queue(queue), queue, actor=actor)
+    if not items:
+        return []
+    jobs = _new_jobs(items, found, _job_set(found, job_set), owner=actor.name)
+    created = _insert(jobs)
+    _write_specs(jobs, items, created)
+    first = _first_by_client_id(found, jobs, created)
+    Event.objects.append(_events(jobs, created))  # last: it takes the numbers of the job set
+    return [
+        SubmittedJob(
+            job_id=job.id if job.id in created else first[job.client_id or ""],
+            client_id=job.client_id or "",
+            created=job.id in created,
+        )
+        for job in jobs
+    ]
+
+
+def _held_queue(name: str) -> Queue | None:
+    """The queue, kept from being deleted until the commit; submissions do not wait for each other."""
+    return next(
+        iter(Queue.objects.raw("SELECT * FROM scheduler_queue WHERE name = %s FOR KEY SHARE", [name])), None
+    )
+
+
+def _job_set(queue: Queue, name: str) -> JobSet:
+    JobSet.objects.bulk_create([JobSet(queue=queue, name=name)], ignore_conflicts=True)
+    return JobSet.objects.get(queue=queue, name=name)
+
+
+def _new_jobs(items: Sequence[JobItem], queue: Queue, job_set: JobSet, *, owner: str) -> list[Job]:
+    now = database_now()
+    ids = sorted(new_ulid() for _ in items)  # in the order of the file, so that they go in that order
+    return [
+        _new_job(item, job_id, queue, job_set, owner, now) for item, job_id in zip(items, ids, strict=True)
+    ]
+
+
+def _new_job(item: JobItem, job_id: str, queue: Queue, job_set: JobSet, owner: str, now: datetime) -> Job:
+    pod = item.pod
+    limit = pod.memory_limit_bytes
+    return Job(
+        id=job_id,
+        queue=queue,
+        job_set=job_set,
+        owner=owner,
+        namespace=item.namespace,
+        priority=item.priority,
+        client_id=item.client_id or None,
+        annotations=dict(item.annotations),
+        labels=dict(item.labels),
+        state_changed_at=now,
+        submitted_at=now,
+        cpu_request_millicores=pod.cpu_request_millicores,
+        memory_request_bytes=pod.memory_request_bytes,
+        memory_limit_bytes=limit,
+        submitted_memory_bytes=pod.memory_request_bytes if limit is None else limit,
+        resources=dict(pod.resources),
+        node_selector=dict(pod.node_selector),
+        grace_period_seconds=pod.grace_period_seconds,
+    )
+
+
+def _insert(jobs: Iterable[Job]) -> set[str]:
+    """Insert the jobs whose client id is free and return their ids.
+
+    An insert that meets another transaction's waits for it to end; in the order of client ids no two can
+    wait for each other. The statement after it sees what that transaction committed.
+    """
+    ordered = sorted(jobs, key=lambda job: (job.client_id or "", job.id))
+    Job.objects.bulk_create(ordered, ignore_conflicts=True, batch_size=BATCH)
+    return set(Job.objects.filter(id__in=[job.id for job in ordered]).values_list("id", flat=True))
+
+
+def _write_specs(jobs: Sequence[Job], items: Sequence[JobItem], created: set[str]) -> None:
+    JobSpec.objects.bulk_create(
+        (
+            JobSpec(job=job, pod_spec=item.pod.spec)
+            for job, item in zip(jobs, items, strict=True)
+            if job.id in created
+        ),
+        batch_size=BATCH,
+    )
+
+
+def _first_by_client_id(queue: Queue, jobs: Iterable[Job], created: set[str]) -> dict[str, str]:
+    repeated = {job.client_id for job in jobs if job.id not in created and job.client_id}
+    rows = Job.objects.filter(queue=queue, client_id__in=repeated).values_list("client_id", "id")
+    return {client_id or "": job_id for client_id, job_id in rows}
+
+
+def _events(jobs: Iterable[Job], created: set[str]) -> list[NewEvent]:
+    return [
+        NewEvent(job_set_id=job.job_set_id, job_id=job.id, kind=kind, created=job.submitted_at)
+        for job in jobs
+        if job.id in created
+        for kind in (EventKind.SUBMITTED, EventKind.QUEUED)
+    ]

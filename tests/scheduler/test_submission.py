@@ -1,0 +1,159 @@
+"""Submitting: a job once however often it is sent, in a number of statements that does not depend on how many."""
+
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from threading import Barrier
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from policies.documents import DocumentInvalid
+from scheduler.actors import Actor, NotPermitted
+from scheduler.errors import NotFound
+from scheduler.jobfile import JobItem, parse_job_file
+from scheduler.models import Event, Job, JobSet, JobSpec
+from scheduler.submission import SubmittedJob, check_job_file, submit_jobs
+from tests.factories import MEBI, POD_SPEC, make_queue
+from tests.people import ALICE
+
+pytestmark = pytest.mark.django_db
+
+
+def items(count: int = 1, **fields: Any) -> tuple[JobItem, ...]:
+    """Items as a file would bring them; a client id gets the item's number appended."""
+    client_id = fields.pop("clientId", "")
+    jobs = [
+        {"podSpec": deepcopy(POD_SPEC), "clientId": f"{client_id}{number}" if client_id else "", **fields}
+        for number in range(count)
+    ]
+    return parse_job_file({"queue": "nightly", "jobSetId": "set", "jobs": jobs}).items
+
+
+def submit(
+    submitted: tuple[JobItem, ...], *, actor: Actor = ALICE, job_set: str = "set"
+) -> list[SubmittedJob]:
+    return submit_jobs(queue="nightly", job_set=job_set, items=submitted, actor=actor)
+
+
+def test_a_submitted_job_is_queued_with_its_spec_its_resources_and_two_events() -> None:
+    make_queue()
+    [submitted] = submit(items(priority=3, namespace="team", annotations={"a": "b"}, labels={"c": "d"}))
+    job = Job.objects.get()
+    assert submitted == SubmittedJob(job_id=job.id, client_id="", created=True)
+    assert (job.state, job.owner, job.priority, job.namespace) == ("queued", "alice", 3, "team")
+    assert (job.annotations, job.labels) == ({"a": "b"}, {"c": "d"})
+    assert job.cpu_request_millicores == 100
+    assert job.memory_request_bytes == job.memory_limit_bytes == job.submitted_memory_bytes == 64 * MEBI
+    assert JobSpec.objects.get(job=job).pod_spec == POD_SPEC
+    events = Event.objects.order_by("number").values_list("number", "kind", "job_id")
+    assert list(events) == [(1, "submitted", job.id), (2, "queued", job.id)]
+    assert JobSet.objects.get().last_event == 2
+
+
+def test_jobs_are_answered_and_go_in_the_order_of_the_file() -> None:
+    make_queue()
+    submitted = submit(items(30, clientId="c"))
+    assert [job.client_id for job in submitted] == [f"c{number}" for number in range(30)]
+    in_turn = Job.objects.order_by("priority", "submitted_at", "id").values_list("client_id", flat=True)
+    assert list(in_turn) == [f"c{number}" for number in range(30)]
+
+
+def test_one_and_five_hundred_jobs_take_the_same_number_of_statements() -> None:
+    make_queue()
+    submit(items(1))
+    counts = []
+    for count in (1, 500):
+        with CaptureQueriesContext(connection) as queries:
+            submit(items(count, clientId=f"{count}-"))
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+    assert counts[0] <= 12
+
+
+def test_the_same_client_id_again_is_answered_with_the_first_job() -> None:
+    make_queue()
+    [first] = submit(items(clientId="render"))
+    again = submit(items(2, clientId="render"), job_set="other")
+    assert [(job.job_id == first.job_id, job.created) for job in again] == [(True, False), (False, True)]
+    assert Job.objects.count() == 2
+    assert Event.objects.filter(job_id=first.job_id).count() == 2
+
+
+def test_a_client_id_twice_in_one_submission_is_one_job() -> None:
+    make_queue()
+    one = items(clientId="render")
+    submitted = submit((*one, *one))
+    assert [job.created for job in submitted] == [True, False]
+    assert submitted[0].job_id == submitted[1].job_id
+    assert Job.objects.count() == JobSpec.objects.count() == 1
+
+
+def test_a_client_id_is_a_matter_of_its_queue() -> None:
+    make_queue()
+    make_queue("weekly")
+    submit(items(clientId="render"))
+    [other] = submit_jobs(queue="weekly", job_set="set", items=items(clientId="render"), actor=ALICE)
+    assert other.created
+
+
+@pytest.mark.django_db(transaction=True)
+def test_submissions_that_race_with_the_same_client_ids_make_each_job_once() -> None:
+    make_queue()
+    racing, rounds = 6, items(40, clientId="render")
+    start = Barrier(racing)
+
+    def race(turn: int) -> list[SubmittedJob]:
+        ordered = rounds if turn % 2 else tuple(reversed(rounds))
+        try:
+            start.wait()
+            return submit(ordered)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(racing) as threads:
+        answers = list(threads.map(race, range(racing)))
+    ids = [{job.client_id: job.job_id for job in answer} for answer in answers]
+    assert all(answer == ids[0] for answer in ids)
+    assert sum(job.created for answer in answers for job in answer) == 40
+    assert Job.objects.count() == JobSpec.objects.count() == 40
+    assert sorted(Event.objects.values_list("number", flat=True)) == list(range(1, 81))
+
+
+def test_a_cordoned_queue_takes_jobs_it_only_starts_none() -> None:
+    make_queue(cordoned=True)
+    assert submit(items())[0].created
+
+
+def test_who_may_submit_is_asked_before_anything_else(bob: Actor) -> None:
+    make_queue()
+    with pytest.raises(NotPermitted, match="submit_any_jobs"):
+        submit(items(), actor=bob)
+    with pytest.raises(NotPermitted):
+        check_job_file({"queue": "nightly", "nonsense": 1}, actor=bob)
+    with pytest.raises(NotPermitted):
+        check_job_file(["nonsense"], actor=bob)
+
+
+def test_owners_and_people_the_queue_names_may_submit(bob: Actor) -> None:
+    make_queue(owners=["bob"])
+    make_queue("research", owners=[], group_owners=["research"])
+    grant = {"subjects": [{"kind": "User", "name": "bob"}], "verbs": ["submit"]}
+    make_queue("shared", owners=[], permissions=[grant])
+    for queue in ("nightly", "research", "shared"):
+        assert submit_jobs(queue=queue, job_set="set", items=items(), actor=bob)[0].created
+
+
+def test_an_unknown_queue_is_named(alice: Actor) -> None:
+    with pytest.raises(NotFound, match="There is no queue 'nightly'"):
+        submit(items(), actor=alice)
+
+
+def test_a_file_is_checked_without_writing_anything(alice: Actor) -> None:
+    make_queue()
+    file = {"Queue": "nightly", "jobSetId": "set", "jobs": [{"podSpec": deepcopy(POD_SPEC)}]}
+    assert len(check_job_file(file, actor=alice).items) == 1
+    with pytest.raises(DocumentInvalid):
+        check_job_file({**file, "jobs": []}, actor=alice)
+    assert not Job.objects.exists()
