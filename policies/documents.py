@@ -125,7 +125,7 @@ def read_policy(tree: Node, *, envelope_required: bool) -> PolicyDraft:
         findings.broken("", "present", f"There is no policy here. Begin with {begin}.")
         return PolicyDraft(problems=tuple(findings.rules))
     fields = Fields(tree, "", findings)
-    if not _read_envelope(fields, required=envelope_required):
+    if tree.entries is None or not _read_envelope(fields, required=envelope_required):
         return PolicyDraft(misread=tuple(findings.decoding), problems=tuple(findings.decoding))
     draft = _read_policy_fields(fields)
     _check_policy(draft, findings)
@@ -142,18 +142,18 @@ def read_policy(tree: Node, *, envelope_required: bool) -> PolicyDraft:
 
 def _read_envelope(fields: Fields, *, required: bool) -> bool:
     """Whether this is a retry policy at all; the fields of anything else are not worth reporting."""
-    written = {"apiVersion": fields.text("apiVersion"), "kind": fields.text("kind")}
+    kind = ""
     for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
-        if not written[name] and not fields.has(name):
+        kind = fields.text(name)
+        if not fields.has(name):
             if required:
                 fields.findings.misread(
                     name, f"{name}_required", f"Begin the document with {name}: {wanted}."
                 )
-        elif written[name] != wanted:
-            fields.findings.misread(
-                name, f"{name}_known", f"{name} is {written[name][:60]!r}; for a retry policy it is {wanted}."
-            )
-    return written["kind"] in ("", KIND)
+        elif kind != wanted and isinstance(fields.node(name).scalar, str):
+            message = f"{name} is {kind[:60]!r}; for a retry policy it is {wanted}."
+            fields.findings.misread(name, f"{name}_known", message)
+    return kind in ("", KIND)
 
 
 def _read_policy_fields(fields: Fields) -> PolicyDraft:
@@ -325,7 +325,10 @@ def mutation_document(mutation: Mutation) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that a reader of YAML 1.1 would take for something else."""
+    """Quotes every text that a reader of YAML 1.1 would take for something else, and indents lists."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001, FBT002, ARG002
+        super().increase_indent(flow, False)
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from policies.decision import Decision, Verdict, decide
 from policies.failures import Failure
 from policies.policy import Policy, Rule
+from policies.wording import rule_name
 
 __all__ = ["Explanation", "RuleOutcome", "RuleStep", "explain"]
 
@@ -60,7 +61,7 @@ def _step(index: int, rule: Rule, failure: Failure | None, decision: Decision) -
     elif decided is not None and index > decided:
         outcome, why = (
             RuleOutcome.NOT_ASKED,
-            f"Rule {decided + 1} matched before; the first that matches decides.",
+            f"{rule_name(decided)} matched before; the first that matches decides.",
         )
     elif index == decided:
         outcome, why = RuleOutcome.MATCHED, _why_matched(rule)

@@ -17,7 +17,7 @@ from policies.documents import (
 from policies.tree import tree_of_json, tree_of_text
 from tests.conformance.cases import Case, cases
 
-ZERO = (None, "", 0, [], {})
+ZERO: tuple[Any, ...] = (None, "", 0, [], {})
 
 
 @pytest.mark.parametrize("case", cases("policy_documents.json", "action_cases"))
