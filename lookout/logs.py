@@ -43,5 +43,10 @@ def logging_config(*, as_json: bool, level: str) -> dict[str, Any]:
         },
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
-        "loggers": {"django.server": {"handlers": ["stderr"], "propagate": False}},
+        "loggers": {
+            "django.server": {"handlers": ["stderr"], "propagate": False},
+            # Two lines for every task, the sweep of each second included, would bury what matters.
+            "celery.worker.strategy": {"level": "WARNING"},
+            "celery.app.trace": {"level": "WARNING"},
+        },
     }

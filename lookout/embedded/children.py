@@ -38,10 +38,14 @@ def spawn(
     folder: Path | None = None,
     identity: Identity = OURSELVES,
     at_our_death: signal.Signals = signal.SIGTERM,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start `command`; its output is appended to `log`. On Linux it gets `at_our_death` when this thread ends."""
+    """Start `command`; its output is appended to `log`, or shown where ours is when there is none.
+
+    On Linux the child gets the signal `at_our_death` when this thread ends.
+    """
     with contextlib.ExitStack() as files:
-        out = files.enter_context(log.open("ab")) if log else subprocess.DEVNULL
+        out = files.enter_context(log.open("ab")) if log else None
         return subprocess.Popen(
             [str(part) for part in command],
             stdin=subprocess.DEVNULL,
@@ -50,6 +54,7 @@ def spawn(
             env=dict(env) if env is not None else None,
             cwd=folder,
             start_new_session=True,
+            pass_fds=pass_fds,
             user=identity.user,
             group=identity.group,
             extra_groups=[] if identity.user else None,
@@ -68,8 +73,7 @@ def run(
     return subprocess.run(
         [str(part) for part in command],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         check=False,
         env=dict(env) if env is not None else None,

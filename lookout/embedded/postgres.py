@@ -23,11 +23,12 @@ import psycopg
 
 from lookout.addresses import DatabaseAddress
 from lookout.embedded.children import OURSELVES, Identity, end, run, spawn
+from lookout.embedded.files import last_lines, write_private
+from lookout.embedded.sockets import socket_folder
 
 USER = "tack"
 DATABASE = "tack"
 _SOCKET_NAME = ".s.PGSQL.5432"
-_LONGEST_SOCKET_PATH = 100
 _SAFE_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
@@ -110,7 +111,7 @@ def wait_until_ready(server: Cluster, child: subprocess.Popen[bytes], *, seconds
             _ensure_database(server)
         except psycopg.OperationalError as error:
             if child.poll() is not None or time.monotonic() > deadline:
-                raise PostgresFailed(f"PostgreSQL did not start. {_last_words(server.log)}") from error
+                raise PostgresFailed(f"PostgreSQL did not start. {last_lines(server.log)}") from error
             time.sleep(0.02)
         else:
             return
@@ -135,28 +136,12 @@ def postgres_bin() -> Path:
     raise PostgresMissing
 
 
-def socket_folder(wanted: Path, *, longest_name: str) -> Path:
-    """`wanted`, or a private folder among the temporary ones when a socket's path would grow too long for the kernel."""
-    folder = wanted
-    if len(os.fsencode(wanted / longest_name)) > _LONGEST_SOCKET_PATH:
-        digest = hashlib.sha256(os.fsencode(wanted)).hexdigest()[:16]
-        folder = Path(tempfile.gettempdir()) / f"tack-{os.geteuid()}-{digest}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if folder.is_symlink() or found.st_uid != os.geteuid():
-        raise PermissionError(
-            f"{folder} belongs to somebody else. Remove it, or set TMPDIR to a folder of your own."
-        )
-    folder.chmod(0o700)
-    return folder
-
-
 def _initialise(server: Cluster) -> None:
     # initdb fills a folder of its own that takes its place when complete: a start that was cut short leaves nothing.
     unfinished = server.data.with_name(server.data.name + ".new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700, parents=True)
-    _write_private(server.password_file, secrets.token_urlsafe(24))
+    write_private(server.password_file, secrets.token_urlsafe(24))
     for path in (unfinished, server.password_file, server.sockets):
         _hand_over(path, server.identity)
     done = run(
@@ -170,7 +155,9 @@ def _initialise(server: Cluster) -> None:
     )
     if done.returncode != 0:
         shutil.rmtree(unfinished, ignore_errors=True)
-        raise PostgresFailed(f"PostgreSQL could not make its data folder. {done.stdout.strip()[-2000:]}")
+        raise PostgresFailed(
+            f"PostgreSQL could not make its data folder. {(done.stdout + done.stderr).strip()[-2000:]}"
+        )
     unfinished.rename(server.data)
 
 
@@ -220,15 +207,3 @@ def _hand_over(path: Path, identity: Identity) -> None:
 def _environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in _SAFE_ENVIRONMENT if name in os.environ}
     return {**kept, "LC_ALL": "C", "TZ": "UTC"}
-
-
-def _write_private(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text + "\n")
-
-
-def _last_words(log: Path) -> str:
-    with contextlib.suppress(OSError):
-        return "It said: " + " / ".join(log.read_text(errors="replace").strip().splitlines()[-5:])
-    return "It said nothing."

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from lookout.embedded import postgres
+from lookout.embedded.sockets import socket_folder
 
 
 def test_it_answers_over_a_private_socket_and_keeps_what_was_written(tmp_path: Path) -> None:
@@ -48,9 +49,9 @@ def test_a_folder_opened_to_all_is_closed_again_at_the_next_start(tmp_path: Path
 
 def test_a_deep_checkout_gets_its_sockets_in_a_short_place(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 90) / "run"
-    folder = postgres.socket_folder(deep, longest_name=".s.PGSQL.5432")
+    folder = socket_folder(deep, longest_name=".s.PGSQL.5432")
     assert len(str(folder)) < 90
-    assert folder == postgres.socket_folder(deep, longest_name=".s.PGSQL.5432")
+    assert folder == socket_folder(deep, longest_name=".s.PGSQL.5432")
     folder.rmdir()
 
 

@@ -1,0 +1,199 @@
+"""`tack up`: start everything, tell the story on the first start, stay until Ctrl-C, stop everything in order."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
+
+from lookout.embedded import broker, leftovers, postgres, services
+from lookout.embedded.children import run, spawn
+from lookout.embedded.files import write_private
+from lookout.embedded.folders import Folders, StartRefused, full_disk_sentence, only_one, prepare
+from lookout.embedded.progress import step, tell
+from lookout.embedded.services import CHECKOUT, Stack
+from lookout.embedded.supervisor import Service, Supervisor
+from lookout.story.checking import check
+
+_FIRST_CONFIGURATION = Path(__file__).with_name("tack.yaml")
+_NO_ROOM = os.strerror(28)
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code of `tack up` with these arguments."""
+    options = _parse(arguments)
+    if options.check:
+        return check(keep=options.keep)
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    signal.signal(signal.SIGHUP, _as_ctrl_c)
+    try:
+        folders = prepare(Path(os.environ.get("TACK_VAR") or CHECKOUT / "var"))
+        with only_one(folders):
+            return up(folders, first_port=options.port, with_story=not options.no_story)
+    except (StartRefused, postgres.PostgresMissing, broker.BrokerMissing, services.NoPort) as refusal:
+        print(f"tack: {refusal}", file=sys.stderr)
+        return 1
+
+
+def up(folders: Folders, *, first_port: int, with_story: bool) -> int:
+    """Run one Tack until Ctrl-C (exit code 0), or say why it cannot start (1)."""
+    if names := leftovers.end_leftovers(folders.run / "children.json"):
+        tell(f"An earlier Tack here was killed; ended what it left behind: {', '.join(names)}.")
+    supervisor = Supervisor(folders.run / "children.json")
+    with ExitStack() as closing:
+        closing.callback(services.forget_addresses, folders)
+        closing.callback(_stop, supervisor)
+        try:
+            stack = _start(supervisor, folders, first_port)
+            closing.callback(stack.listener.close)
+            if with_story and stack.database and not folders.told.exists():
+                supervisor.start(_story(stack))
+            supervisor.watch()
+        except KeyboardInterrupt:
+            tell()
+        except (RuntimeError, OSError, subprocess.SubprocessError) as failure:
+            said = str(failure)
+            print(f"tack: {said}", file=sys.stderr)
+            if _NO_ROOM in said:
+                print(f"tack: {full_disk_sentence(folders.var)}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _start(supervisor: Supervisor, folders: Folders, first_port: int) -> Stack:
+    tell("Tack is starting.")
+    stack = _describe(folders, first_port)
+    if not folders.configuration.exists():
+        write_private(folders.configuration, _FIRST_CONFIGURATION.read_text())
+    with step(_servers_named(stack)):
+        if stack.database:
+            supervisor.start(services.database_service(stack, stack.database))
+        if stack.broker:
+            supervisor.start(services.broker_service(stack, stack.broker))
+    services.keep_addresses(stack)
+    with step("Tables"):
+        sign_in_path = _prepare_database(stack)
+    with step("Web, worker, schedule"):
+        _start_processes(supervisor, stack)
+    with step("Agent with the local executor"):
+        agent = services.agent_service(stack)
+        services.wait_for_file(agent, supervisor.start(agent), services.ready_file(stack, "agent"))
+    _welcome(stack, sign_in_path, first_port)
+    return stack
+
+
+def _describe(folders: Folders, first_port: int) -> Stack:
+    database = None
+    if not os.environ.get("DATABASE_URL"):
+        database = postgres.cluster(folders.var, log=folders.log("postgres"))
+    own_broker = (
+        None if os.environ.get("BROKER_URL") else broker.broker(folders.var, log=folders.log("broker"))
+    )
+    listener = services.listen(first_port)
+    return Stack(folders=folders, database=database, broker=own_broker, listener=listener)
+
+
+def _start_processes(supervisor: Supervisor, stack: Stack) -> None:
+    web, worker, schedule = (
+        services.web_service(stack),
+        services.worker_service(stack),
+        services.schedule_service(stack),
+    )
+    started = {service.name: supervisor.start(service) for service in (web, worker, schedule)}
+    services.wait_for_web(web, started["web"], stack.url)
+    services.wait_for_file(worker, started["worker"], services.ready_file(stack, "worker"))
+
+
+def _prepare_database(stack: Stack) -> str:
+    """Bring the tables up to date and write the tokens; the path of a sign-in link, empty for a database of others."""
+    command = [sys.executable, "-P", str(CHECKOUT / "manage.py"), "prepare", "--agent", services.EXECUTOR]
+    if stack.database:
+        command.append("--with-admin")
+    done = run(command, env=stack.environment())
+    if done.returncode != 0:
+        stack.folders.log("prepare").write_text(done.stdout + done.stderr)
+        words = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        raise StartRefused(
+            f"The tables could not be prepared: {' '.join(words)} ({stack.folders.log('prepare')})"
+        )
+    made = json.loads(done.stdout)
+    write_private(stack.folders.agent_token, made["agentToken"])
+    if made["apiToken"]:
+        write_private(stack.folders.token, f"{stack.url}\n{made['apiToken']}")
+    return str(made["signInPath"])
+
+
+def _welcome(stack: Stack, sign_in_path: str, wanted_port: int) -> None:
+    port = stack.listener.getsockname()[1]
+    if wanted_port and port != wanted_port:
+        tell(f"Port {wanted_port} is taken by another program, so Tack has port {port}.")
+    tell(f"\nTack is at {stack.url}")
+    if sign_in_path:
+        tell(f"Sign in (good once, for ten minutes): {stack.url}{sign_in_path}")
+        tell("Another link: ./tack login. Stop with Ctrl-C.\n")
+    else:
+        tell(
+            "The database is yours, so no admin was made: ./manage.py person NAME --role admin --sign-in-link"
+        )
+        tell("Stop with Ctrl-C.\n")
+
+
+def _story(stack: Stack) -> Service:
+    log = stack.folders.log("story")
+    command = [sys.executable, "-P", "-m", "lookout.story", "--told-file", str(stack.folders.told)]
+    return Service(
+        name="story",
+        log=log,
+        start=lambda: spawn(command, log=None, env=stack.environment()),
+        grace_seconds=1,
+        once=True,
+    )
+
+
+def _stop(supervisor: Supervisor) -> None:
+    names = {
+        "agent": "Jobs are given back, the agent ends",
+        "web": "Web",
+        "worker": "Worker",
+        "schedule": "Schedule",
+    }
+    names |= {"broker": "Broker", "postgres": "PostgreSQL", "story": "Story"}
+    supervisor.stop(lambda name: tell(f"  stopping: {names[name]}"))
+    tell("Tack has stopped. ./tack up starts it again with everything it knew.")
+
+
+def _servers_named(stack: Stack) -> str:
+    names = [name for name, server in (("PostgreSQL", stack.database), ("broker", stack.broker)) if server]
+    return " and ".join(names) or "Database and broker are yours"
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tack up", description="Start everything Tack needs on this machine; Ctrl-C stops it in order."
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=int(os.environ.get("TACK_PORT") or services.FIRST_PORT),
+        help="port of the dashboard on 127.0.0.1; the next free one is taken when it is busy (%(default)s)",
+    )
+    parser.add_argument("--no-story", action="store_true", help="do not tell the story on the first start")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="play the story on a scratch folder and its own port, verify it from outside, exit 0 or 1",
+    )
+    parser.add_argument("--keep", action="store_true", help="with --check: keep the scratch folder")
+    return parser.parse_args(arguments)
+
+
+def _as_ctrl_c(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,158 @@
+"""Keep services running: start them in order, start again what ends, stop them in the opposite order.
+
+Everything happens in the main thread, because Linux ends our children with the thread that started them.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lookout.embedded import leftovers
+from lookout.embedded.children import end
+from lookout.embedded.folders import free_mb, full_disk_sentence
+from lookout.embedded.progress import tell
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+_STEADY_SECONDS = 60.0
+_LITTLE_ROOM_MB = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """One process of Tack: how it starts, how long it may take to end, and how it is told to."""
+
+    name: str
+    log: Path
+    start: Callable[[], subprocess.Popen[bytes]]
+    grace_seconds: float
+    stop_signal: signal.Signals = signal.SIGTERM
+    once: bool = False
+    """Whether it may end by itself, and is not started again then."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Watched:
+    service: Service
+    child: subprocess.Popen[bytes]
+    started: float = field(default_factory=time.monotonic)
+    pause_seconds: float = _FIRST_PAUSE_SECONDS
+    start_again_at: float | None = None
+
+
+class Supervisor:
+    """The services of one Tack. `register` is the file that names them for the start after a killed one."""
+
+    def __init__(self, register: Path) -> None:
+        self._register = register
+        self._watched: list[_Watched] = []
+
+    def start(self, service: Service) -> subprocess.Popen[bytes]:
+        """Start a service; what `service.start` raises travels up."""
+        child = service.start()
+        self._watched.append(_Watched(service=service, child=child))
+        self._remember()
+        return child
+
+    def watch(self) -> None:
+        """Start again whatever ends, sooner or later by how often it did. Runs until KeyboardInterrupt."""
+        with _wakened_by_signals() as bell:
+            while True:
+                for watched in list(self._watched):
+                    self._look_after(watched)
+                _wait(bell, self._seconds_to_the_next_start())
+
+    def stop(self, before_each: Callable[[str], None] = lambda _: None) -> None:
+        """Stop everything, last started first, each within its grace. Ctrl-C during that takes the grace away."""
+        hurry = False
+        while self._watched:
+            watched = self._watched[-1]
+            if watched.child.poll() is None:
+                before_each(watched.service.name)
+            try:
+                grace = 0.0 if hurry else watched.service.grace_seconds
+                end(watched.child, first=watched.service.stop_signal, grace_seconds=grace)
+                self._watched.pop()
+            except KeyboardInterrupt:
+                hurry = True
+        self._register.unlink(missing_ok=True)
+
+    def _look_after(self, watched: _Watched) -> None:
+        code = watched.child.poll()
+        if code is None:
+            return
+        if watched.service.once:
+            self._watched.remove(watched)
+            return
+        now = time.monotonic()
+        if watched.start_again_at is None:
+            if now - watched.started > _STEADY_SECONDS:
+                watched.pause_seconds = _FIRST_PAUSE_SECONDS
+            watched.start_again_at = now + watched.pause_seconds
+            _tell_of_the_end(watched, code)
+            end(watched.child, grace_seconds=0)  # what it had started itself
+        elif now >= watched.start_again_at:
+            self._start_again(watched)
+
+    def _start_again(self, watched: _Watched) -> None:
+        watched.pause_seconds = min(watched.pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
+        watched.start_again_at = None
+        watched.started = time.monotonic()
+        try:
+            watched.child = watched.service.start()
+        except (RuntimeError, OSError) as error:
+            tell(f"{watched.service.name} does not start again: {error}")
+            watched.start_again_at = time.monotonic() + watched.pause_seconds
+            return
+        self._remember()
+
+    def _seconds_to_the_next_start(self) -> float:
+        due = [watched.start_again_at for watched in self._watched if watched.start_again_at is not None]
+        # Without a due start the wait is for the signal of an ended child; the minute is for lost signals.
+        return max(0.0, min(due) - time.monotonic()) if due else 60.0
+
+    def _remember(self) -> None:
+        with suppress(OSError):  # a full disk must not keep services from being started again
+            leftovers.remember(
+                self._register, {watched.service.name: watched.child.pid for watched in self._watched}
+            )
+
+
+def _tell_of_the_end(watched: _Watched, code: int) -> None:
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    tell(
+        f"{watched.service.name} {how}; it starts again in {watched.pause_seconds:g} s. "
+        f"What it said is in {watched.service.log}."
+    )
+    if free_mb(watched.service.log.parent) < _LITTLE_ROOM_MB:
+        tell(full_disk_sentence(watched.service.log.parent))
+
+
+@contextmanager
+def _wakened_by_signals() -> Iterator[int]:
+    """A file descriptor that becomes readable when a child ends."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    before = signal.signal(signal.SIGCHLD, lambda *_: None)
+    earlier = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield reading
+    finally:
+        signal.set_wakeup_fd(earlier)
+        signal.signal(signal.SIGCHLD, before)
+        os.close(reading)
+        os.close(writing)
+
+
+def _wait(bell: int, seconds: float) -> None:
+    ready, _, _ = select.select([bell], [], [], seconds)
+    if ready:
+        with suppress(BlockingIOError):
+            os.read(bell, 4096)
