@@ -155,15 +155,24 @@ def executor_of(request: HttpRequest) -> str:
 
 def actor(user: User) -> Actor:
     """A person as an actor: the permissions of the role, and the groups."""
-    try:
-        profile = user.profile
-    except Profile.DoesNotExist:
-        profile = Profile(user=user)
     return Actor(
         name=user.get_username(),
-        permissions=Role(profile.role).permissions,
-        groups=frozenset(profile.groups),
+        permissions=role_of(user).permissions,
+        groups=frozenset(_profile(user).groups),
     )
+
+
+def role_of(user: User) -> Role:
+    """The role of a person."""
+    return Role(_profile(user).role)
+
+
+def _profile(user: User) -> Profile:
+    """The profile, read once per request; a person without one reads."""
+    try:
+        return user.profile
+    except Profile.DoesNotExist:
+        return Profile(user=user)
 
 
 def _new_secret() -> str:

@@ -1,0 +1,64 @@
+"""What every endpoint shares: who may come in, JSON out, refusals in one form."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from lookout.api.authentication import AgentOnly, PersonsSession, SignedIn, TokenAuthentication
+from lookout.api.errors import NoSuchAddress, answer_exception
+from lookout.api.shapes import encode
+
+
+class AlwaysJson(BaseContentNegotiation):
+    """JSON whatever was asked for: a refusal must be readable even to those who asked for something else."""
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return JSONRenderer(), "application/json"
+
+
+class Endpoint(APIView):
+    """One address of the API: a method of it reads, calls one verb or one read, and answers."""
+
+    authentication_classes = (TokenAuthentication, PersonsSession)
+    permission_classes: Any = (SignedIn,)
+    renderer_classes = (JSONRenderer,)
+    parser_classes = ()  # `bodies` reads what was sent
+    content_negotiation_class = AlwaysJson
+    http_method_names = ["get", "head", "post", "put", "delete"]  # noqa: RUF012  as the framework has it
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
+        return answer_exception
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        answer.headers.setdefault("Cache-Control", "no-store")
+        return answer
+
+
+class AgentEndpoint(Endpoint):
+    """One address of the agents."""
+
+    authentication_classes = (TokenAuthentication,)  # type: ignore[assignment]
+    permission_classes = (AgentOnly,)
+
+
+class NothingHere(Endpoint):
+    """Every other address below /api/, whatever the method and whoever asks."""
+
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Comes before everything else."""
+        raise NoSuchAddress(request.path)
+
+
+def answer(value: object = None, *, status: int = 200) -> Response:
+    """The value as JSON."""
+    return Response({} if value is None else encode(value), status=status)

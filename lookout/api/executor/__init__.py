@@ -1,0 +1,1 @@
+"""What agents ask and tell: heartbeat, work, reports. Only with the token of their executor."""

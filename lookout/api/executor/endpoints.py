@@ -1,0 +1,148 @@
+"""Heartbeat, work and reports of one executor."""
+
+import dataclasses
+import time
+from collections.abc import Iterable
+from typing import Annotated
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+from scheduler.queries.work import work_for
+
+from lookout.access import WrongScope, executor_of
+from lookout.api.bodies import MOST_BODY_BYTES, MOST_REPORT_BYTES, body_of
+from lookout.api.closing import is_closing, let_go
+from lookout.api.endpoint import AgentEndpoint, answer
+from lookout.api.executor.bell import WORK_BELL
+from lookout.api.schema import described
+from lookout.api.shapes import SIGNED_32, AtMost
+from policies.problems import DocumentInvalid, Problem
+from scheduler import tasks
+from scheduler.executors.protocol import Heartbeat, Report, ReportOutcome, Work, WorkRequest
+from scheduler.heartbeats import record_heartbeat
+from scheduler.reporting import record_reports
+
+LONGEST_WAIT_SECONDS = 20
+LOOK_SECONDS = 5.0
+"""A waiting agent's work is looked for this often even when no bell rings."""
+MOST_TEXT = 1024 * 1024
+
+_BOUNDS = {
+    "executor": 63,
+    "pool": 63,
+    "name": 253,
+    "node": 253,
+    "pod_name": 253,
+    "category": 63,
+    "subcategory": 63,
+    "reason": 253,
+    "message": MOST_TEXT,
+    "hint": MOST_TEXT,
+    "exit_code": SIGNED_32,
+    "signal": 255,
+    "wait_seconds": LONGEST_WAIT_SECONDS,
+    "runs": 100_000,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Nothing:
+    """An empty object."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Reports:
+    """What an agent tells of its runs, oldest first."""
+
+    executor: str
+    reports: Annotated[tuple[Report, ...], AtMost(1_000)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Outcomes:
+    """What became of each report, in their order."""
+
+    outcomes: tuple[ReportOutcome, ...]
+
+
+class Heartbeats(AgentEndpoint):
+    """Signs of life."""
+
+    @described("heartbeat", tag="Executor", body=Heartbeat, answer=Nothing, refusals=(400,))
+    def post(self, request: Request) -> Response:
+        """Say that the executor is there and what it has.
+
+        Its leases live from the time this is received. Nodes that are not named any more are gone.
+        """
+        heartbeat = body_of(request, Heartbeat, limit=4 * MOST_BODY_BYTES, bounds=_BOUNDS)
+        _own(request, heartbeat.executor)
+        _refuse_nameless("nodes", (node.name for node in heartbeat.nodes))
+        _refuse_nameless("categories", (category.name for category in heartbeat.categories))
+        if record_heartbeat(heartbeat):
+            tasks.ring_rounds()
+        return answer()
+
+
+class WorkEndpoint(AgentEndpoint):
+    """What there is to do."""
+
+    @described("work", tag="Executor", body=WorkRequest, answer=Work, refusals=(400,))
+    def post(self, request: Request) -> Response:
+        """Ask for leases, for runs to stop, and for runs to forget.
+
+        Answers at once when there is any, else when there is or after `waitSeconds`. Asking again hands out
+        the same: a lost answer loses nothing.
+        """
+        asked = body_of(request, WorkRequest, limit=8 * MOST_BODY_BYTES, bounds=_BOUNDS)
+        _own(request, asked.executor)
+        return answer(_wait_for_work(asked))
+
+
+class ReportsEndpoint(AgentEndpoint):
+    """What became of runs."""
+
+    @described("report", tag="Executor", body=Reports, answer=Outcomes, refusals=(400, 413))
+    def post(self, request: Request) -> Response:
+        """Report what became of runs. The same report again changes nothing.
+
+        A run that is unknown or another executor's is refused, and does not hold up the others.
+        """
+        told = body_of(request, Reports, limit=MOST_REPORT_BYTES, bounds=_BOUNDS, mend=True)
+        _own(request, told.executor)
+        recorded = record_reports(executor=told.executor, reports=told.reports)
+        if recorded.any_to_settle:
+            tasks.ring_settle()
+        if recorded.any_room:
+            tasks.ring_rounds()
+        return answer(Outcomes(outcomes=tuple(recorded.outcomes)))
+
+
+def _own(request: Request, executor: str) -> None:
+    mine = executor_of(request)
+    if executor != mine:
+        raise WrongScope(f"This token is executor '{mine}''s and cannot speak for '{executor}'.")
+
+
+def _refuse_nameless(field: str, names: Iterable[str]) -> None:
+    """Names are there, and each but once."""
+    seen: set[str] = set()
+    problems = []
+    for number, name in enumerate(names):
+        if not name or name in seen:
+            message = f"is there twice: '{name}'" if name else "must not be empty"
+            problems.append(Problem(path=f"{field}[{number}].name", message=message, code="invalid"))
+        seen.add(name)
+    if problems:
+        raise DocumentInvalid(problems)
+
+
+def _wait_for_work(asked: WorkRequest) -> Work:
+    end = time.monotonic() + asked.wait_seconds
+    while True:
+        ticket = WORK_BELL.ticket(asked.executor) if asked.wait_seconds else 0
+        work = work_for(executor=asked.executor, known_runs=asked.runs)
+        left = end - time.monotonic()
+        if not work.is_empty or left <= 0 or is_closing():
+            return work
+        let_go()
+        WORK_BELL.wait(asked.executor, ticket, min(left, LOOK_SECONDS))

@@ -1,0 +1,198 @@
+"""The description of the API: shapes to OpenAPI, and what each operation takes and answers."""
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, get_args
+from uuid import UUID
+
+from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+
+from lookout.api.bodies import JSON, YAML
+from lookout.api.shapes import Field, Shaped, bound_of, fields_of, is_list, is_mapping, optional, unmarked
+
+type Schema = dict[str, Any]
+
+_PLAIN: Mapping[Any, Schema] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer", "format": "int64"},
+    float: {"type": "number", "format": "double"},
+    bytes: {"type": "string", "format": "byte"},
+    datetime: {"type": "string", "format": "date-time"},
+    UUID: {"type": "string", "format": "uuid"},
+}
+_BOUND = {"string": "maxLength", "array": "maxItems", "integer": "maximum", "number": "maximum"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One thing to mend."""
+
+    path: str
+    """Where, as in rules[2].onCategory; empty for the whole."""
+    message: str
+    line: int | None = None
+    """Of the document as sent, where known."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Error:
+    """Why not."""
+
+    code: str
+    """For programs: invalid, unauthenticated, not_permitted, not_found, already_exists, conflict and others."""
+    message: str
+    """For people, with the fix."""
+    problems: tuple[Problem, ...]
+    """Everything wrong with what was sent, at once."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """Every answer of 400 and above."""
+
+    error: Error
+
+
+def described(
+    name: str,
+    *,
+    tag: str,
+    answer: Any = None,
+    status: int = 200,
+    body: type[Any] | None = None,
+    yaml: bool = False,
+    query: type[Any] | None = None,
+    refusals: tuple[int, ...] = (),
+    others: Mapping[Any, Any] | None = None,
+) -> Callable[[Any], Any]:
+    """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named."""
+    media = (JSON, YAML[0]) if yaml else (JSON,)
+    responses = {status: answer, **(others or {})}
+    responses |= dict.fromkeys((*refusals, 401, 403), Refusal)
+
+    def describe(method: Any) -> Any:
+        summary, _, rest = (inspect.getdoc(method) or "").partition("\n\n")
+        return extend_schema(
+            operation_id=name,
+            tags=[tag],
+            summary=" ".join(summary.split()),
+            description=rest,
+            parameters=_parameters(query) if query else [],
+            request=dict.fromkeys(media, body) if body else None,
+            responses=responses,
+        )(method)
+
+    return describe
+
+
+def _parameters(query: type[Any]) -> list[OpenApiParameter]:
+    told = told_of_fields(query)
+    return [
+        OpenApiParameter(
+            field.wire_name,
+            schema_of(field.type, field),
+            required=field.required,
+            description=told.get(field.name, ""),
+        )
+        for field in fields_of(query)
+    ]
+
+
+def schema_of(kind: Any, field: Field | None = None, *, found: list[type[Any]] | None = None) -> Schema:
+    """The schema of a type; the shapes it refers to are added to `found`."""
+    found = [] if found is None else found
+    kind, marks = unmarked(kind)
+    marks = (*(field.marks if field else ()), *marks)
+    shaped = next((mark.shape for mark in marks if isinstance(mark, Shaped)), None)
+    schema = _schema_of_kind(shaped or kind, found)
+    most = bound_of(marks)
+    return schema if most is None else schema | {_BOUND[schema["type"]]: most}
+
+
+def _schema_of_kind(kind: Any, found: list[type[Any]]) -> Schema:
+    inner = optional(kind)
+    if inner is not None:
+        schema = schema_of(inner, found=found)
+        return {"allOf": [schema], "nullable": True} if "$ref" in schema else schema | {"nullable": True}
+    if is_list(kind):
+        return {"type": "array", "items": schema_of(get_args(kind)[0], found=found)}
+    if is_mapping(kind):
+        return {"type": "object", "additionalProperties": schema_of(get_args(kind)[1], found=found)}
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        found.append(kind)
+        return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return {"type": "string", "enum": [str(word) for word in kind]}
+    return dict(_PLAIN.get(kind, {}))
+
+
+def schema_of_shape(shape: type[Any], found: list[type[Any]], *, is_sent: bool) -> Schema:
+    """The schema of a dataclass: names as they travel, descriptions from the docstrings of class and fields."""
+    told = told_of_fields(shape)
+    properties = {}
+    for field in fields_of(shape):
+        schema = schema_of(field.type, field, found=found)
+        if field.name in told:
+            schema = ({"allOf": [schema]} if "$ref" in schema else schema) | {"description": told[field.name]}
+        properties[field.wire_name] = schema
+    required = [field.wire_name for field in fields_of(shape) if field.required]
+    described = {"type": "object", "description": inspect.getdoc(shape) or "", "properties": properties}
+    return (
+        described
+        | ({"required": required} if required else {})
+        | ({"additionalProperties": False} if is_sent else {})
+    )
+
+
+def told_of_fields(shape: type[Any]) -> dict[str, str]:
+    """The docstrings below the fields of a class."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(shape))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    told = {}
+    for line, below in zip(tree.body, tree.body[1:], strict=False):
+        if (
+            isinstance(line, ast.AnnAssign)
+            and isinstance(line.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+        ):
+            told[line.target.id] = inspect.cleandoc(str(below.value.value))
+    return told
+
+
+class ShapeExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Lets drf-spectacular describe our shapes wherever it takes serializers."""
+
+    @classmethod
+    def _matches(cls, target: Any) -> bool:
+        return isinstance(target, type) and dataclasses.is_dataclass(target)
+
+    def get_name(self, auto_schema: Any, direction: Any) -> str:
+        return str(self.target.__name__)
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> Schema:
+        left: list[type[Any]] = []
+        is_sent = direction == "request"
+        schema = schema_of_shape(self.target, left, is_sent=is_sent)
+        while left:
+            shape = left.pop()
+            component = ResolvedComponent(  # type: ignore[no-untyped-call]
+                name=shape.__name__, type=ResolvedComponent.SCHEMA, object=shape, schema={}
+            )
+            if component not in auto_schema.registry:
+                component.schema = schema_of_shape(shape, left, is_sent=is_sent)
+                auto_schema.registry.register_on_missing(component)
+        return schema
+
+
+TEXT = {(200, "text/plain"): OpenApiTypes.STR}
+"""An answer that is text."""

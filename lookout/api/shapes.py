@@ -1,0 +1,320 @@
+"""Values to JSON and back: dataclasses say what may be sent and what comes out.
+
+Names are snake_case here and camelCase outside (`is_init` is `init`). Reading is strict: unknown fields, wrong
+types, missing fields and values out of bounds are all reported at once, each with its path. Letter case of
+field names is forgiven, as in every document of Tack.
+"""
+
+import base64
+import dataclasses
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeAliasType, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from policies.problems import DocumentInvalid, Problem
+
+MOST_ITEMS = 10_000
+MOST_CHARACTERS = 64 * 1024
+LARGEST = 2**63 - 1
+SIGNED_32 = 2**31 - 1
+"""As a bound it lets negative numbers through as well; with any other, numbers count from 0."""
+
+
+type Bounds = Mapping[str, int]
+"""By field name: the most characters, items or bytes, or the largest number."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AtMost:
+    """The most characters of a text, bytes of bytes, items of a list, or the largest number."""
+
+    most: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shaped:
+    """For the description only: an object that others read and check looks like this shape."""
+
+    shape: type[Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Named:
+    """The name outside, where it is not the camelCase of the name here (`category.any`)."""
+
+    name: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field of a shape: its two names, its type without marks, its bounds."""
+
+    name: str
+    wire_name: str
+    type: Any
+    marks: tuple[Any, ...]
+    required: bool
+
+    @property
+    def bound(self) -> int | None:
+        """The bound that was set for this field."""
+        return bound_of(self.marks)
+
+
+def bound_of(marks: tuple[Any, ...]) -> int | None:
+    """The bound among the marks of a type."""
+    return next((mark.most for mark in marks if isinstance(mark, AtMost)), None)
+
+
+_KNOWN: dict[type[Any], tuple[Field, ...]] = {}
+
+
+def fields_of(shape: type[Any]) -> tuple[Field, ...]:
+    """The fields of a dataclass as they travel; looked up once."""
+    if shape not in _KNOWN:
+        hints = get_type_hints(shape, include_extras=True)
+        _KNOWN[shape] = tuple(_field(field, hints[field.name]) for field in dataclasses.fields(shape))
+    return _KNOWN[shape]
+
+
+def _field(field: dataclasses.Field[Any], hint: Any) -> Field:
+    kind, marks = unmarked(hint)
+    named = next((mark.name for mark in marks if isinstance(mark, Named)), None)
+    return Field(
+        name=field.name,
+        wire_name=named or camel_case(field.name),
+        type=kind,
+        marks=marks,
+        required=field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+    )
+
+
+def unmarked(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without its alias and `Annotated`, and the marks it carried."""
+    if isinstance(hint, TypeAliasType):
+        return unmarked(hint.__value__)
+    if get_origin(hint) is Annotated:
+        kind, *marks = get_args(hint)
+        inner, more = unmarked(kind)
+        return inner, (*marks, *more)
+    return hint, ()
+
+
+def camel_case(name: str) -> str:
+    """The name outside of a name here."""
+    first, *others = name.removeprefix("is_").split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def optional(kind: Any) -> Any | None:
+    """X, when the type is X or None; else None."""
+    if get_origin(kind) not in (Union, UnionType):
+        return None
+    (inner,) = (part for part in get_args(kind) if part is not NoneType)
+    return inner
+
+
+def is_list(kind: Any) -> bool:
+    """A tuple, list or sequence of one kind of things."""
+    return get_origin(kind) in (tuple, list, Sequence, Collection)
+
+
+def is_mapping(kind: Any) -> bool:
+    """An object whose keys are data."""
+    return get_origin(kind) in (dict, Mapping)
+
+
+# Out --------------------------------------------------------------------------------------------------------
+
+
+def encode(value: Any) -> Any:
+    """What json.dumps takes. Times are UTC in RFC 3339, bytes are base64."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.wire_name: encode(getattr(value, field.name)) for field in fields_of(type(value))}
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, bytes | memoryview):
+        return base64.b64encode(value).decode()
+    if isinstance(value, UUID | StrEnum):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [encode(item) for item in value]
+    return value
+
+
+# In ---------------------------------------------------------------------------------------------------------
+
+
+def decode[T](shape: type[T], sent: object, bounds: Bounds | None = None) -> T:
+    """The value that was sent. Raises DocumentInvalid with every problem at once.
+
+    `bounds` are for shapes that carry none themselves: by field name, wherever it stands.
+    """
+    reader = _Reader(bounds or {})
+    value = reader.shape(shape, sent, "")
+    if reader.problems:
+        raise DocumentInvalid(reader.problems)
+    assert isinstance(value, shape)
+    return value
+
+
+_NOTHING: Any = object()
+"""What a reader gives for something it has reported a problem about."""
+
+
+class _Reader:
+    """Reads one body, gathering problems."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.problems: list[Problem] = []
+        self._bounds = bounds
+
+    def refuse(self, path: str, message: str, code: str = "invalid") -> Any:
+        self.problems.append(Problem(path=path, message=message, code=code))
+        return _NOTHING
+
+    def shape(self, shape: type[Any], sent: object, path: str) -> Any:
+        if not isinstance(sent, Mapping):
+            return self.refuse(path, f"must be an object, not {_kind(sent)}")
+        before = len(self.problems)
+        given = self._by_name(shape, sent, path)
+        values = {}
+        for field in fields_of(shape):
+            at = f"{path}.{field.wire_name}" if path else field.wire_name
+            if field.name in given:
+                bound = self._bounds.get(field.name, field.bound)
+                values[field.name] = self.value(field.type, given[field.name], at, bound)
+            elif field.required:
+                self.refuse(at, "is missing", "missing")
+        return _NOTHING if len(self.problems) > before else shape(**values)
+
+    def _by_name(self, shape: type[Any], sent: Mapping[Any, object], path: str) -> dict[str, object]:
+        known = {field.wire_name.lower(): field for field in fields_of(shape)}
+        given: dict[str, object] = {}
+        for key, item in sent.items():
+            at = f"{path}.{key}" if path else str(key)
+            field = known.get(str(key).lower())
+            if field is None:
+                self.refuse(at, f"unknown field{_meant(str(key), shape)}", "unknown_field")
+            elif field.name in given:
+                self.refuse(at, "is given twice, in different letter case", "duplicate_key")
+            else:
+                given[field.name] = item
+        return given
+
+    def value(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
+        kind, marks = unmarked(kind)
+        most = most if most is not None else bound_of(marks)
+        inner = optional(kind)
+        if inner is not None:
+            return None if sent is None else self.value(inner, sent, path, most)
+        if is_list(kind):
+            return self._list(kind, sent, path, most or MOST_ITEMS)
+        if is_mapping(kind):
+            return self._mapping(kind, sent, path)
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            return self.shape(kind, sent, path)
+        if isinstance(kind, type) and issubclass(kind, StrEnum):
+            return self._word(kind, sent, path)
+        return self._plain(kind, sent, path, most)
+
+    def _list(self, kind: Any, sent: object, path: str, most: int) -> Any:
+        if not isinstance(sent, list):
+            return self.refuse(path, f"must be a list, not {_kind(sent)}")
+        if len(sent) > most:
+            return self.refuse(path, f"may hold {most:,} items, not {len(sent):,}")
+        item_kind = get_args(kind)[0]
+        return tuple(self.value(item_kind, item, f"{path}[{n}]", None) for n, item in enumerate(sent))
+
+    def _mapping(self, kind: Any, sent: object, path: str) -> Any:
+        if not isinstance(sent, Mapping):
+            return self.refuse(path, f"must be an object, not {_kind(sent)}")
+        if len(sent) > MOST_ITEMS:
+            return self.refuse(path, f"may hold {MOST_ITEMS:,} keys, not {len(sent):,}")
+        item_kind = get_args(kind)[1]
+        return {str(key): self.value(item_kind, item, f"{path}.{key}", None) for key, item in sent.items()}
+
+    def _word(self, kind: type[StrEnum], sent: object, path: str) -> Any:
+        words = [str(word) for word in kind]
+        if isinstance(sent, str) and sent in words:
+            return kind(sent)
+        return self.refuse(path, f"must be one of {', '.join(word or '(empty)' for word in words)}")
+
+    def _plain(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
+        read = _PLAIN.get(kind)
+        if read is None:
+            return sent
+        try:
+            return read(sent, most)
+        except ValueError as error:
+            return self.refuse(path, str(error))
+
+
+def _meant(key: str, shape: type[Any]) -> str:
+    near = difflib.get_close_matches(key[:64], [field.wire_name for field in fields_of(shape)], n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", NoneType: "null"}
+    return names.get(type(value), "a number")
+
+
+def _text(sent: object, most: int | None) -> str:
+    if not isinstance(sent, str):
+        raise ValueError(f"must be text, not {_kind(sent)}")
+    if len(sent) > (most or MOST_CHARACTERS):
+        raise ValueError(f"may have {most or MOST_CHARACTERS:,} characters, not {len(sent):,}")
+    return sent
+
+
+def _flag(sent: object, _: int | None) -> bool:
+    if not isinstance(sent, bool):
+        raise ValueError(f"must be true or false, not {_kind(sent)}")
+    return sent
+
+
+def _whole(sent: object, most: int | None) -> int:
+    if isinstance(sent, bool) or not isinstance(sent, int):
+        raise ValueError(
+            f"must be a whole number, not {_kind(sent) if not isinstance(sent, float) else sent}"
+        )
+    most = LARGEST if most is None else most
+    least = -most if most == SIGNED_32 else 0
+    if not least <= sent <= most:
+        raise ValueError(f"must be from {least} to {most}")
+    return sent
+
+
+def _number(sent: object, most: int | None) -> float:
+    if isinstance(sent, bool) or not isinstance(sent, int | float):
+        raise ValueError(f"must be a number, not {_kind(sent)}")
+    most = LARGEST if most is None else most
+    if not 0 <= sent <= most:
+        raise ValueError(f"must be from 0 to {most}")
+    return float(sent)
+
+
+def _bytes(sent: object, most: int | None) -> bytes:
+    try:
+        read = base64.b64decode(sent if isinstance(sent, str) else "?", validate=True)
+    except ValueError as error:
+        raise ValueError("must be base64") from error
+    if len(read) > (most or MOST_CHARACTERS):
+        raise ValueError(f"may have {most or MOST_CHARACTERS:,} bytes, not {len(read):,}")
+    return read
+
+
+_PLAIN: dict[Any, Callable[[object, int | None], Any]] = {
+    str: _text,
+    bool: _flag,
+    int: _whole,
+    float: _number,
+    bytes: _bytes,
+}
