@@ -1,0 +1,273 @@
+"""What Tack answers, as values: jobs, runs, decisions, policies, queues, executors, events.
+
+Names are the glossary's, times carry their zone, bytes are whole bytes. Each keeps the answer it came from in
+`json`, for programs that print or store it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+def _answer() -> Any:
+    return field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """On whose behalf the token speaks."""
+
+    name: str
+    role: str = ""
+    permissions: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    json: Mapping[str, Any] = _answer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a run failed, in the words of the executor's categories."""
+
+    category: str
+    subcategory: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.category}/{self.subcategory}" if self.subcategory else self.category
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a job asks for now, grown by its retries."""
+
+    cpu_millicores: int | None = None
+    memory_request_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Retries used, of how many."""
+
+    used: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetChange:
+    """A budget before and after a decision."""
+
+    before: Budget | None = None
+    after: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What a retry policy made of a failed run. `rule_index` counts from 0; none means the default action."""
+
+    run_id: str
+    job_id: str
+    verdict: str
+    reason: str = ""
+    sentence: str = ""
+    policy: str | None = None
+    version: int | None = None
+    rule_index: int | None = None
+    policy_budget: BudgetChange | None = None
+    global_budget: BudgetChange | None = None
+    memory_from_bytes: int | None = None
+    memory_to_bytes: int | None = None
+    avoids_nodes: tuple[str, ...] | None = None
+    decided_at: datetime | None = None
+    json: Mapping[str, Any] = _answer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerEnd:
+    """How one container of a run ended."""
+
+    name: str = ""
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunError:
+    """What the executor said about a run that ended badly."""
+
+    message: str = ""
+    reason: str = ""
+    containers: tuple[ContainerEnd, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One try of a job on one node. `number` counts from 0 or 1 as Tack numbers it; the order of runs is theirs."""
+
+    run_id: str
+    job_id: str
+    number: int
+    state: str
+    executor: str = ""
+    node: str | None = None
+    leased_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    category: str | None = None
+    subcategory: str | None = None
+    retryable: bool | None = None
+    memory_limit_bytes: int | None = None
+    memory_peak_bytes: int | None = None
+    killed_by: str | None = None
+    enforced_by: str | None = None
+    undecided_because: str | None = None
+    error: RunError | None = None
+    decision: Decision | None = None
+    json: Mapping[str, Any] = _answer()
+
+    @property
+    def failure(self) -> Failure | None:
+        """The run's category, where it has one."""
+        return Failure(category=self.category, subcategory=self.subcategory or "") if self.category else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job: it keeps its id through every retry."""
+
+    job_id: str
+    queue: str
+    job_set_id: str
+    state: str
+    owner: str = ""
+    namespace: str = ""
+    priority: float = 0.0
+    state_changed_at: datetime | None = None
+    submitted_at: datetime | None = None
+    ended_at: datetime | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    run_count: int = 0
+    resources: Resources | None = None
+    submitted_memory_bytes: int | None = None
+    avoided_nodes: tuple[str, ...] = ()
+    waiting_because: str | None = None
+    last_failure: Failure | None = None
+    last_verdict: str | None = None
+    json: Mapping[str, Any] = _answer()
+
+    @property
+    def has_ended(self) -> bool:
+        """Nothing follows: the job succeeded, failed, was cancelled or was rejected."""
+        return self.state in ("succeeded", "failed", "cancelled", "rejected")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobDetail(Job):
+    """A job with its pod spec as submitted and all its runs, oldest first."""
+
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedJob:
+    """A job of a submission. `created` is false where an earlier one with the same client id answers."""
+
+    job_id: str
+    client_id: str | None = None
+    created: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """Ids of jobs by what a cancellation did: ended at once, asked to end, or had ended before."""
+
+    cancelled: tuple[str, ...] = ()
+    cancelling: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue. `retry_policies` are in their order, `jobs` counts them by state."""
+
+    name: str
+    priority_factor: float = 1.0
+    user_owners: tuple[str, ...] = ()
+    group_owners: tuple[str, ...] = ()
+    permissions: tuple[Any, ...] = ()
+    cordoned: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    retry_policies: tuple[str, ...] = ()
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    json: Mapping[str, Any] = _answer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """One version of a retry policy: `policy` is its document."""
+
+    policy: Mapping[str, Any]
+    version: int
+    note: str = ""
+    author: str = ""
+    created_at: datetime | None = None
+    queues: tuple[str, ...] = ()
+    json: Mapping[str, Any] = _answer()
+
+    @property
+    def name(self) -> str:
+        """The name in the document."""
+        return str(self.policy.get("name", ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """An executor heard of, with its nodes as it described them."""
+
+    name: str
+    pool: str = ""
+    nodes: tuple[Any, ...] = ()
+    json: Mapping[str, Any] = _answer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened to a job. `id` counts within the job set; `fields` are named as on the wire."""
+
+    id: int
+    kind: str
+    fields: Mapping[str, Any]
+
+    @property
+    def job_id(self) -> str:
+        """The job it happened to."""
+        return str(self.fields.get("jobId", ""))
+
+    @property
+    def created(self) -> datetime | None:
+        """When it happened, by the database's clock."""
+        text = self.fields.get("created")
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+
+    @property
+    def reason(self) -> str:
+        """Why, where the event says so."""
+        return str(self.fields.get("reason") or "")
+
+    @property
+    def retryable(self) -> bool:
+        """A failure after which the job is queued again."""
+        return bool(self.fields.get("retryable"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage:
+    """Some events of a job set, in order; `last` is the number to go on from."""
+
+    events: tuple[Event, ...] = ()
+    last: int = 0
