@@ -1,0 +1,137 @@
+"""`get job`: one job in full, its runs and what was decided about each."""
+
+from collections.abc import Iterator
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lookout.cli import words
+from lookout.cli.printing import NONE, age, console, plain, print_as, size, span, state_text, table
+from lookout.client import Client, JobDetail, NotFound, Run
+
+UNDECIDED = {
+    "flag_off": "retry policies are switched off",
+    "no_policy": "the queue has no retry policy",
+    "gang": "the job belongs to a gang",
+    "fail_fast": "the job asked to fail fast",
+    "lease_return": "the lease was returned",
+    "policy_unreadable": "the queue's retry policy cannot be read",
+    "cancelled": "the job was being cancelled",
+    "preempted": "the run was preempted",
+}
+"""Why no policy decided about a run, in words."""
+
+
+@words.get.command("job")
+@click.argument("job_id", metavar="ID")
+@click.option("--output", "with_output", is_flag=True, help="With what the last run wrote.")
+@words.output_option("text", "json", "yaml")
+def get_command(job_id: str, form: str, *, with_output: bool) -> None:
+    """Show a job: facts, runs, decisions, its last error."""
+    tack = words.client()
+    job = tack.job(job_id)
+    if form != "text":
+        print_as(form, job.json)
+        return
+    out = console()
+    out.print(_facts(job))
+    _print_runs(out, job)
+    _print_last_error(out, job)
+    if with_output:
+        _print_output(out, tack, job)
+
+
+def _facts(job: JobDetail) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for name, value in _facts_of(job):
+        grid.add_row(Text(name, style="bold"), value if isinstance(value, Text) else Text(plain(value)))
+    return grid
+
+
+def _facts_of(job: JobDetail) -> Iterator[tuple[str, str | Text]]:
+    yield "Job", job.job_id
+    yield "Queue", job.queue
+    yield "Job set", job.job_set_id
+    yield "Owner", job.owner or NONE
+    yield (
+        "State",
+        state_text(job.state).append(f", {age(job.state_changed_at)} ago" if job.state_changed_at else ""),
+    )
+    yield "Submitted", f"{age(job.submitted_at)} ago"
+    yield "Memory", _memory(job)
+    if job.avoided_nodes:
+        yield "Avoids", ", ".join(job.avoided_nodes)
+    if job.waiting_because:
+        yield "Waits because", job.waiting_because
+    for name, value in job.annotations.items():
+        yield "Annotation", f"{name}={value}"
+
+
+def _memory(job: JobDetail) -> str:
+    now = job.resources.memory_limit_bytes or job.resources.memory_request_bytes if job.resources else None
+    before = job.submitted_memory_bytes
+    return f"{size(now)} (submitted with {size(before)})" if before and before != now else size(now)
+
+
+def _print_runs(out: Console, job: JobDetail) -> None:
+    if not job.runs:
+        return
+    headings = ("RUN", "STATE", "NODE", "STARTED", "TOOK", "EXIT", "CATEGORY", "RETRYABLE", "MEMORY", "PEAK")
+    out.print()
+    out.print(table(headings, [_run_row(run) for run in job.runs], whole=headings[:2]))
+    out.print()
+    for run in job.runs:
+        if told := _decided(run):
+            out.print(Text(plain(f"Run {run.number}: {told}")))
+
+
+def _run_row(run: Run) -> list[str | Text]:
+    took = span(run.ended_at - run.started_at) if run.ended_at and run.started_at else NONE
+    retryable = NONE if run.retryable is None or run.failure is None else "yes" if run.retryable else "no"
+    return [
+        str(run.number),
+        state_text(run.state),
+        run.node or NONE,
+        f"{age(run.started_at)} ago" if run.started_at else NONE,
+        took,
+        NONE if run.exit_code is None else str(run.exit_code),
+        str(run.failure or NONE),
+        retryable,
+        size(run.memory_limit_bytes),
+        size(run.memory_peak_bytes),
+    ]
+
+
+def _decided(run: Run) -> str:
+    if run.decision:
+        return run.decision.sentence or run.decision.reason
+    if run.undecided_because:
+        return f"No retry policy decided: {UNDECIDED.get(run.undecided_because, run.undecided_because)}."
+    return ""
+
+
+def _print_last_error(out: Console, job: JobDetail) -> None:
+    run = next((run for run in reversed(job.runs) if run.error and run.error.message), None)
+    if run and run.error:
+        out.print(Text(f"\nLast error, of run {run.number}:", style="bold"))
+        out.print(Text(plain(run.error.message.rstrip())))
+
+
+def _print_output(out: Console, tack: Client, job: JobDetail) -> None:
+    if not job.runs:
+        out.print("\nThere is no output: the job has not run.")
+        return
+    last = job.runs[-1]
+    try:
+        written = tack.run_output(last.run_id)
+    except NotFound:
+        written = ""
+    out.print(
+        Text(
+            f"\nOutput of run {last.number}:" if written else f"\nRun {last.number} left no output.",
+            style="bold",
+        )
+    )
+    click.echo(plain(written), nl=not written.endswith("\n") if written else False)

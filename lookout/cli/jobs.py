@@ -1,0 +1,110 @@
+"""Commands for jobs: submit, cancel, and a list of them."""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.text import Text
+
+from lookout.cli import words
+from lookout.cli.files import load_file
+from lookout.cli.printing import NONE, age, console, print_as, state_text, table
+from lookout.client import Job
+
+STATES = (
+    "queued",
+    "leased",
+    "pending",
+    "running",
+    "cancelling",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "rejected",
+)
+
+
+@click.command("submit", cls=words.Command)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Have Tack check the file and submit nothing.")
+def submit(file: Path, *, dry_run: bool) -> None:
+    """Submit the jobs in FILE (- is the standard input)."""
+    loaded = load_file(file)
+    if loaded.problems:
+        raise loaded.refused(loaded.problems)
+    with words.problems_told_of(loaded):
+        jobs = words.client().submit_jobs(loaded.value, dry_run=dry_run)
+    if dry_run:
+        click.echo(f"{loaded.name} is valid. Nothing was submitted.")
+        return
+    job_set = next(value for key, value in loaded.value.items() if key.lower() == "jobsetid")
+    for job in jobs:
+        again = "" if job.created else f" (it was there already, with client id {job.client_id})"
+        click.echo(f"Submitted job with id {job.job_id} to job set {job_set}{again}")
+
+
+@click.command("cancel", cls=words.Command)
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB…")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for the history of the jobs.")
+def cancel(jobs: tuple[str, ...], reason: str) -> None:
+    """Cancel jobs. Those that run are asked to end and get their grace period."""
+    done = words.client().cancel_jobs(jobs, reason=reason)
+    for job in done.cancelled:
+        click.echo(f"Cancelled job {job}")
+    for job in done.cancelling:
+        click.echo(f"Requested cancellation of job {job}")
+    for job in done.unchanged:
+        click.echo(f"Job {job} had ended, or was being cancelled, already")
+
+
+def _filters(command: Callable[..., None]) -> Callable[..., None]:
+    options = [
+        click.option("--queue", multiple=True, metavar="NAME", help="In this queue."),
+        click.option("--state", multiple=True, type=click.Choice(STATES), help="In this state."),
+        click.option("--job-set", multiple=True, metavar="ID", help="Of this job set."),
+        click.option(
+            "--category-any", multiple=True, metavar="CATEGORY", help="A run failed with this category."
+        ),
+        click.option(
+            "--category-last", multiple=True, metavar="CATEGORY", help="The last run failed with it."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@words.get.command("jobs")
+@_filters
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@words.output_option("table", "json", "yaml")
+def list_command(limit: int, form: str, **filters: Any) -> None:
+    """Show jobs, newest first. Filters may be repeated: either value will do."""
+    found = list(islice(words.client().jobs(**filters, limit=limit + 1), limit + 1))
+    shown = found[:limit]
+    if form == "table":
+        console().print(_table(shown)) if shown else click.echo("No jobs.", err=True)
+    else:
+        print_as(form, {"jobs": [job.json for job in shown]})
+    if len(found) > limit:
+        click.echo(f"There are more than these {limit}: --limit shows more, filters fewer.", err=True)
+
+
+def _table(jobs: Sequence[Job]) -> Any:
+    headings = ("JOB", "QUEUE", "JOB SET", "STATE", "RUNS", "CATEGORY", "AGE")
+    return table(headings, [_row(job) for job in jobs], whole=("JOB", "STATE", "RUNS", "AGE"))
+
+
+def _row(job: Job) -> list[str | Text]:
+    category = str(job.last_failure) if job.last_failure else NONE
+    return [
+        job.job_id,
+        job.queue,
+        job.job_set_id,
+        state_text(job.state),
+        str(job.run_count),
+        category,
+        age(job.submitted_at),
+    ]

@@ -1,0 +1,94 @@
+"""The program `tack`: its words, its exit codes, and how errors are told."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from lookout.cli import job_page, jobs, login, queues, resources, retry_policies, watch, words
+from lookout.client import NotSignedIn, Refused, TackError
+
+__all__ = ["main", "tack"]
+
+# These register their commands with the words they share.
+_REGISTERED = (job_page, queues, retry_policies)
+
+ELSEWHERE = {
+    "up": "Set up and start everything.",
+    "demo": "Tell the out-of-memory story.",
+    "agent": "Join an executor to a scheduler.",
+    "test": "Run the tests.",
+    "bench": "Run a benchmark.",
+}
+"""Words that `./tack` hands to programs of their own; they are here to be seen in the help."""
+
+
+@click.group(
+    cls=words.Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+def tack() -> None:
+    """Batch jobs that are retried by policy: queues, retry policies, jobs, their runs and why each ran again."""
+
+
+def _elsewhere(word: str, told: str) -> click.Command:
+    @click.command(word, help=told, context_settings={"ignore_unknown_options": True}, add_help_option=False)
+    @click.argument("rest", nargs=-1)
+    def command(rest: tuple[str, ...]) -> None:
+        raise StartedElsewhere(word)
+
+    return command
+
+
+class StartedElsewhere(click.ClickException):
+    """A word of `./tack` was said to this program."""
+
+    exit_code = 2
+
+    def __init__(self, word: str) -> None:
+        super().__init__(f"'{word}' is started as ./tack {word}, in the folder of Tack.")
+
+
+for _command in (
+    *(_elsewhere(word, told) for word, told in ELSEWHERE.items()),
+    login.login,
+    resources.create,
+    resources.apply,
+    words.update,
+    words.delete,
+    words.get,
+    jobs.submit,
+    jobs.cancel,
+    watch.watch,
+):
+    tack.add_command(_command)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command. 0: done; 1: refused or failed; 2: not a command; 130: interrupted; others: see the command."""
+    try:
+        code = tack.main(list(arguments), prog_name="tack", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.exceptions.Abort:
+        click.echo(err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except TackError as error:
+        _tell(error)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; without this Python complains once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _tell(error: TackError) -> None:
+    click.echo(f"Error: {error}", err=True)
+    if isinstance(error, Refused):
+        for problem in error.problems:
+            if str(problem) not in str(error):
+                click.echo(f"  {problem}", err=True)
+    if isinstance(error, NotSignedIn):
+        click.echo("Name a token with TACK_TOKEN or --token-file.", err=True)

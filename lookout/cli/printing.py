@@ -1,0 +1,125 @@
+"""How answers look: YAML and JSON for programs, tables for people, ages and sizes in short.
+
+Text that came out of jobs is stripped of terminal control characters before it reaches a terminal.
+"""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+import yaml
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from policies.quantity import format_bytes
+from policies.tree import plain_scalar
+
+STATE_STYLES = {
+    "queued": "cyan",
+    "leased": "cyan",
+    "pending": "cyan",
+    "running": "blue",
+    "cancelling": "yellow",
+    "succeeded": "green",
+    "failed": "red",
+    "rejected": "red",
+    "cancelled": "dim",
+    "lease_returned": "yellow",
+    "lease_expired": "yellow",
+}
+NONE = "-"
+_WIDE_ENOUGH = 10_000
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that our own reader would take for a number or a boolean."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text else None if isinstance(plain_scalar(text), str) else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def print_yaml(value: Any) -> None:
+    """As YAML, keys in alphabetical order."""
+    click.echo(yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=100), nl=False)
+
+
+def print_json(value: Any) -> None:
+    """As JSON, indented."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_as(form: str, value: Any) -> None:
+    """As `json` or `yaml`."""
+    (print_json if form == "json" else print_yaml)(value)
+
+
+def without_zeros(value: Any) -> Any:
+    """The value without what says nothing: null, false, 0, empty text, lists and objects. 2.0 becomes 2."""
+    if isinstance(value, Mapping):
+        kept = {key: without_zeros(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item not in (None, False, 0, "", [], {})}
+    if isinstance(value, list | tuple):
+        return [without_zeros(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def console() -> Console:
+    """Where tables go. Not on a terminal, lines are as long as they need to be, so that programs can split them."""
+    return Console(width=None if sys.stdout.isatty() else _WIDE_ENOUGH, highlight=False, soft_wrap=False)
+
+
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str | Text]], *, whole: Sequence[str] = ()
+) -> Table:
+    """A table without lines. Columns named in `whole` are never broken or cut."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in headings:
+        made.add_column(heading, no_wrap=heading in whole, overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row))
+    return made
+
+
+def state_text(state: str) -> Text:
+    """A state in its colour; the word says it all without."""
+    return Text(state, style=STATE_STYLES.get(state, ""))
+
+
+def plain(text: str) -> str:
+    """The text without characters that steer a terminal; line ends and tabs stay."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+
+
+def size(amount: int | None) -> str:
+    """Bytes as a quantity: 64Mi."""
+    return NONE if amount is None else format_bytes(amount)
+
+
+def age(moment: datetime | None, *, now: datetime | None = None) -> str:
+    """How long ago, in its two largest units: 3m12s, 2h5m, 4d3h."""
+    return NONE if moment is None else span((now or datetime.now(UTC)) - moment)
+
+
+def span(length: timedelta) -> str:
+    """A length of time in its two largest units. Clocks that disagree give 0s, not less."""
+    seconds = max(int(length.total_seconds()), 0)
+    units = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+    parts: list[str] = []
+    for name, unit in units:
+        amount, seconds = divmod(seconds, unit)
+        if amount or parts or name == "s":
+            parts.append(f"{amount}{name}")
+    return "".join(part for part in parts[:2] if not part.startswith("0") or len(parts) == 1)

@@ -1,0 +1,182 @@
+"""Commands for queues: create, update, delete, get; and what `create -f` and `apply -f` do with one."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from lookout.cli import words
+from lookout.cli.files import LoadedFile
+from lookout.cli.printing import print_as, print_yaml, without_zeros
+from lookout.cli.queue_files import API_VERSION, KIND, queue_spec
+from lookout.client import NotFound, Queue
+
+HEAD = {"apiVersion": API_VERSION, "kind": KIND}
+
+
+def check(file: LoadedFile) -> dict[str, Any]:
+    """The fields of the queue in a file. Raises FileRefused with every problem."""
+    return queue_spec(file)
+
+
+def create(file: LoadedFile) -> None:
+    """Create the queue of a file and say so."""
+    spec = queue_spec(file)
+    with words.problems_told_of(file):
+        words.client().create_queue(spec)
+    click.echo(f"Created queue {spec['name']}")
+
+
+def apply(file: LoadedFile) -> None:
+    """Create the queue of a file, or make it as the file says, and say which."""
+    spec = queue_spec(file)
+    tack = words.client()
+    with words.problems_told_of(file):
+        try:
+            tack.update_queue(spec["name"], spec)
+            done = "Updated"
+        except NotFound:
+            tack.create_queue(spec)
+            done = "Created"
+    click.echo(f"{done} queue {spec['name']}")
+
+
+def fields_of(queue: Queue) -> dict[str, Any]:
+    """The queue as `create -f` takes it, without what is zero."""
+    fields = {
+        "name": queue.name,
+        "priorityFactor": queue.priority_factor,
+        "userOwners": queue.user_owners,
+        "groupOwners": queue.group_owners,
+        "permissions": queue.permissions,
+        "cordoned": queue.cordoned,
+        "labels": queue.labels,
+        "retryPolicies": queue.retry_policies,
+    }
+    kept: dict[str, Any] = without_zeros(fields)
+    return kept
+
+
+def _names(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> list[str]:
+    """Names with commas between them; the option may come again."""
+    return [name.strip() for part in value for name in part.split(",") if name.strip()]
+
+
+def _labels(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for pair in _names(context, option, value):
+        key, _, text = pair.partition("=")
+        if not key or not text:
+            raise click.BadParameter(f"'{pair}' is not of the form key=value.")
+        labels[key] = text
+    return labels
+
+
+def _spec_options(command: Callable[..., None]) -> Callable[..., None]:
+    several: Any = {"multiple": True, "callback": _names, "metavar": "A,B"}
+    options = [
+        click.option(
+            "--priority-factor",
+            type=float,
+            default=1.0,
+            show_default=True,
+            help="Lower counts for more.",
+        ),
+        click.option("--owners", **several, help="Users who own the queue."),
+        click.option("--group-owners", **several, help="Groups who own the queue."),
+        click.option(
+            "--cordon/--no-cordon", default=False, help="Whether its jobs have to wait.  [default: no-cordon]"
+        ),
+        click.option(
+            "--labels", "-l", multiple=True, callback=_labels, metavar="KEY=VALUE,…", help="Labels."
+        ),
+        click.option("--retry-policies", **several, help="Retry policies, in the order they count."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _spec(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "priorityFactor": options["priority_factor"],
+        "userOwners": options["owners"],
+        "groupOwners": options["group_owners"],
+        "cordoned": options["cordon"],
+        "labels": options["labels"],
+        "retryPolicies": options["retry_policies"],
+    }
+
+
+@click.command("queue", cls=words.Command)
+@click.argument("name")
+@_spec_options
+def create_command(name: str, **options: Any) -> None:
+    """Create a queue."""
+    words.client().create_queue(_spec(name, options))
+    click.echo(f"Created queue {name}")
+
+
+@words.update.command("queue")
+@click.argument("name")
+@_spec_options
+def update_command(name: str, **options: Any) -> None:
+    """Replace what a queue says. What is not given goes back to its default."""
+    words.client().update_queue(name, _spec(name, options))
+    click.echo(f"Updated queue {name}")
+
+
+@words.delete.command("queue")
+@click.argument("name")
+def delete_command(name: str) -> None:
+    """Delete a queue that has no jobs left."""
+    words.client().delete_queue(name)
+    click.echo(f"Deleted queue {name} (or it did not exist)")
+
+
+@words.get.command("queue")
+@click.argument("name")
+@words.output_option("yaml", "json")
+def get_command(name: str, form: str) -> None:
+    """Print a queue as a document that `create -f` takes."""
+    print_as(form, HEAD | fields_of(words.client().queue(name)))
+
+
+@words.get.command("queues")
+@click.argument("names", nargs=-1)
+@click.option(
+    "--match-labels",
+    "-l",
+    multiple=True,
+    callback=_names,
+    metavar="KEY[=VALUE],…",
+    help="Only with all these.",
+)
+@click.option("--inverse", is_flag=True, help="Those that the rest does not choose.")
+@click.option("--only-cordoned", is_flag=True, help="Only cordoned ones.")
+@words.output_option("yaml", "json")
+def list_command(names: tuple[str, ...], match_labels: list[str], form: str, **only: bool) -> None:
+    """Print queues: all, or those named, labelled, cordoned."""
+    chosen = [
+        fields_of(queue)
+        for queue in words.client().queues()
+        if is_chosen(queue, names=names, labels=match_labels, only_cordoned=only["only_cordoned"])
+        != only["inverse"]
+    ]
+    if form == "json":
+        print_as(form, HEAD | {"queues": chosen})
+        return
+    print_yaml(HEAD)
+    click.echo("---")
+    print_yaml(chosen)
+
+
+def is_chosen(queue: Queue, *, names: tuple[str, ...], labels: list[str], only_cordoned: bool) -> bool:
+    """Named if any are, carrying every label (a key alone stands for any value), cordoned if asked for."""
+    carried = {*queue.labels, *(f"{key}={value}" for key, value in queue.labels.items())}
+    return (
+        (not names or queue.name in names)
+        and carried.issuperset(labels)
+        and (queue.cordoned or not only_cordoned)
+    )

@@ -1,0 +1,109 @@
+"""Commands for retry policies: create, update, delete, get; and what `create -f` and `apply -f` do with one."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lookout.cli import words
+from lookout.cli.files import LoadedFile, load_file
+from lookout.cli.printing import print_as, without_zeros
+from lookout.client import Client, NotFound, RetryPolicy
+from policies.documents import API_VERSION, KIND, DocumentInvalid, parse_policy_document
+from policies.policy import Policy
+
+
+def check(file: LoadedFile) -> Policy:
+    """The policy in a file, read here and strictly. Raises FileRefused with every problem."""
+    try:
+        return parse_policy_document(file.text)
+    except DocumentInvalid as error:
+        raise file.refused(error.problems) from error
+
+
+def create(file: LoadedFile, *, note: str = "", force: bool = False) -> None:
+    """Create the policy of a file and say so."""
+    policy = check(file)
+    with words.problems_told_of(file):
+        words.client().create_retry_policy(file.text, note=note, force=force)
+    click.echo(f"Created retry policy {policy.name}")
+
+
+def update(file: LoadedFile, *, note: str = "", force: bool = False) -> None:
+    """Give the policy of a file a new version and say so."""
+    policy = check(file)
+    with words.problems_told_of(file):
+        words.client().update_retry_policy(policy.name, file.text, note=note, force=force)
+    click.echo(f"Updated retry policy {policy.name}")
+
+
+def apply(file: LoadedFile, *, note: str = "", force: bool = False) -> None:
+    """Create the policy of a file or give it a new version, and say which."""
+    policy = check(file)
+    tack = words.client()
+    before = _current(tack, policy.name)
+    with words.problems_told_of(file):
+        after = tack.apply_retry_policy(file.text, note=note, force=force)
+    if before and before.version == after.version:
+        click.echo(f"Retry policy {policy.name} is as in the file already")
+    else:
+        click.echo(f"{'Updated' if before else 'Created'} retry policy {policy.name}")
+
+
+def _current(tack: Client, name: str) -> RetryPolicy | None:
+    try:
+        return tack.retry_policy(name)
+    except NotFound:
+        return None
+
+
+def _document(policy: RetryPolicy) -> dict[str, Any]:
+    """The document as `create -f` takes it, without what is zero."""
+    return {"apiVersion": API_VERSION, "kind": KIND, **without_zeros(policy.policy)}
+
+
+def _fields(policy: RetryPolicy) -> dict[str, Any]:
+    return {name: value for name, value in _document(policy).items() if name not in ("apiVersion", "kind")}
+
+
+@click.command("retry-policy", cls=words.Command)
+@words.file_option()
+@words.note_option
+@words.force_option
+def create_command(file: Path, note: str, *, force: bool) -> None:
+    """Create the retry policy in a file."""
+    create(load_file(file), note=note, force=force)
+
+
+@words.update.command("retry-policy")
+@words.file_option()
+@words.note_option
+@words.force_option
+def update_command(file: Path, note: str, *, force: bool) -> None:
+    """Replace a retry policy by the one in a file, as its next version."""
+    update(load_file(file), note=note, force=force)
+
+
+@words.delete.command("retry-policy")
+@click.argument("name")
+@click.option("--detach", is_flag=True, help="Take it off the queues that use it first.")
+def delete_command(name: str, *, detach: bool) -> None:
+    """Delete a retry policy. Refused while queues use it, unless detached."""
+    words.client().delete_retry_policy(name, detach=detach)
+    click.echo(f"Deleted retry policy {name} (or it did not exist)")
+
+
+@words.get.command("retry-policy")
+@click.argument("name")
+@words.output_option("yaml", "json")
+def get_command(name: str, form: str) -> None:
+    """Print a retry policy as a document that `create -f` takes."""
+    print_as(form, _document(words.client().retry_policy(name)))
+
+
+@words.get.command("retry-policies")
+@words.output_option("yaml", "json")
+def list_command(form: str) -> None:
+    """Print all retry policies."""
+    policies = [_fields(policy) for policy in words.client().retry_policies()]
+    print_as(form, {"apiVersion": API_VERSION, "kind": KIND, "retryPolicies": policies})
