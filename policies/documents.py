@@ -282,12 +282,14 @@ def _check_static(static: str, path: str, findings: Findings) -> None:
         findings.broken(path, "static_quantity", f"The static amount is not understood: {error}")
 
 
-def _reading_order(problem: Problem) -> tuple[int, int]:
-    if problem.path == "":
-        return (0, 0)
+def _reading_order(problem: Problem) -> tuple[int, int, int]:
+    """Envelope, unknown fields, name, limit, each rule, default; by line within these."""
+    line = problem.line or 0
     rule = re.match(r"rules\[(\d+)\]", problem.path)
-    places = {"apiVersion": 1, "kind": 1, "name": 3, "retryLimit": 4, "rules": 5, "defaultAction": 7}
-    return (6, int(rule[1])) if rule else (places.get(problem.path, 2), 0)
+    if rule:
+        return (6, int(rule[1]), line)
+    places = {"": 0, "apiVersion": 1, "kind": 1, "name": 3, "retryLimit": 4, "rules": 5, "defaultAction": 7}
+    return (places.get(problem.path, 2), 0, line)
 
 
 def policy_document(policy: Policy, *, envelope: bool = True) -> dict[str, Any]:
@@ -327,8 +329,8 @@ def mutation_document(mutation: Mutation) -> dict[str, Any]:
 class _Dumper(yaml.SafeDumper):
     """Quotes every text that a reader of YAML 1.1 would take for something else, and indents lists."""
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001, FBT002, ARG002
-        super().increase_indent(flow, False)
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001, FBT002  PyYAML calls it so
+        super().increase_indent(flow=flow, indentless=False)
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
