@@ -16,7 +16,7 @@ from scheduler.models.bulk import update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.placement import Requirements, fits_somewhere, reserved_memory
-from scheduler.queries.fleet import fleet_capacity
+from scheduler.queries.fleet import fleet_nodes
 from scheduler.queries.unsettled import Unsettled, case_of, governing_policies, unsettled_runs
 from scheduler.settlement import Course, Settlement, settle, without_room_to_grow, without_untried_node
 from scheduler.states import EventKind, JobState
@@ -129,7 +129,7 @@ def _only_what_fits(batch: _Batch, config: Configuration) -> list[Settlement]:
     moved = _asking(batch.settlements, lambda each: each.avoids_more, batch, avoiding=True)
     if not grown and not moved:
         return batch.settlements
-    nodes = fleet_capacity(config)
+    nodes = fleet_nodes(config=config)
     roomy = fits_somewhere(grown.values(), nodes, node_id_label=config.node_id_label) if grown else {}
     untried = fits_somewhere(moved.values(), nodes, node_id_label=config.node_id_label) if moved else {}
 

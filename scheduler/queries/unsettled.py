@@ -71,7 +71,7 @@ def governing_policies(
 
 
 def _current_policies(names: set[str]) -> dict[str, GoverningPolicy]:
-    current_version = RetryPolicy.objects.filter(name=OuterRef("policy_name")).values("version")
+    current_version = RetryPolicy.objects.filter(name=OuterRef("policy_name")).values("version")[:1]
     current = RetryPolicyVersion.objects.filter(policy_name__in=names, version=Subquery(current_version))
     found = {
         version.policy_name: GoverningPolicy(

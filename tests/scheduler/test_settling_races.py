@@ -121,6 +121,7 @@ def test_a_worker_killed_in_the_middle_of_a_batch_leaves_nothing_half_done(
     with monkeypatch.context() as patch:
         patch.setattr(events.EventManager, "append", stop_before_the_last_statement)
         worker = in_a_process(lambda: settle_runs(config=ON) and None)
+    os.close(writing)  # a worker that dies early is seen as the end of the pipe
     assert os.read(reading, 1) == b"!"
     os.kill(worker, signal.SIGKILL)
     os.waitpid(worker, 0)
