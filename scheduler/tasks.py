@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from celery import Task, shared_task
-from django.db import connection, transaction
+from django.db import transaction
 
 from scheduler.configured import configuration
 from scheduler.leasing import expire_leases, run_round
@@ -41,9 +41,11 @@ def settle() -> None:
 
 @shared_task
 def place() -> None:
-    """Make a round in every pool that has queued jobs in sight."""
-    for pool in pools_with_work():
-        run_round(pool=pool, config=configuration())
+    """Make a round in every pool that has queued jobs in sight; ring for another where one would find work."""
+    config = configuration()
+    rounds = [run_round(pool=pool, config=config) for pool in pools_with_work()]
+    if any(made.again for made in rounds):
+        ring_rounds()
 
 
 @shared_task
@@ -66,10 +68,7 @@ def ring_rounds() -> None:
 
 
 def _ring(task: "Task[..., None]") -> None:
-    if connection.in_atomic_block:
-        transaction.on_commit(_ringer(task), robust=True)
-    else:
-        _ringer(task)()
+    transaction.on_commit(_ringer(task), robust=True)
 
 
 def _ringer(task: "Task[..., None]") -> Callable[[], None]:
