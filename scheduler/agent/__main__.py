@@ -1,0 +1,151 @@
+"""The agent as a program: `python -m scheduler.agent --url URL --token-file FILE --name NAME …`."""
+
+import argparse
+import errno
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scheduler.agent.client import SchedulerClient
+from scheduler.agent.config import AgentConfiguration, load_agent_configuration
+from scheduler.agent.conversation import Asker, Heart
+from scheduler.agent.journal import Journal, JournalInUseError
+from scheduler.agent.loop import Agent, StopAgent
+from scheduler.agent.outbox import Outbox
+from scheduler.config import ConfigurationInvalid
+from scheduler.executors.ladder import RungMissingError
+from scheduler.executors.local import LocalExecutor, LocalExecutorError, LocalSettings
+from scheduler.executors.memory import AUTO, CGROUP1, CGROUP2, POLL
+from scheduler.executors.protocol import CategoryDescription, Executor, Heartbeat
+
+VERSION = "1"
+_FAULTS = (ConfigurationInvalid, JournalInUseError, LocalExecutorError, RungMissingError)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run an agent until it is told to stop (SIGTERM or SIGINT; a second one drops the grace). The exit code."""
+    options = _options(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        configuration = load_agent_configuration(options.config, os.environ)
+        _run(options, configuration)
+    except _FAULTS as error:
+        logging.error("%s", error)
+        return 2
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        logging.error("The disk with %s is full. Make room and start the agent again.", options.folder)
+        return 1
+    return 0
+
+
+def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None:
+    journal = Journal(options.folder)
+    executor = LocalExecutor(_local_settings(options, configuration))
+
+    def client() -> SchedulerClient:
+        return SchedulerClient(url=options.url, token_file=options.token_file, executor=options.name)
+
+    agent = Agent(
+        executor=executor,
+        journal=journal,
+        categories=configuration.categories,
+        limits=configuration.limits,
+        outbox=lambda answered: Outbox(client(), answered=answered),
+    )
+    heart = Heart(
+        client(),
+        interval_seconds=configuration.heartbeat_seconds,
+        describe=_describer(options.name, executor, configuration),
+    )
+    asker = Asker(
+        client(),
+        executor=options.name,
+        known_runs=lambda: agent.known_runs,
+        deliver=lambda work, done: agent.tell(work, done=done),
+        after=heart.was_heard,
+    )
+    _heed_signals(agent, asker)
+    heart.start()
+    asker.start()
+    logging.info("Agent %s serves %s.", options.name, options.url)
+    agent.run()
+    heart.close()
+    agent.close()
+
+
+def _heed_signals(agent: Agent, asker: Asker) -> None:
+    asked: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        asker.close()
+        agent.tell(StopAgent(hurry=bool(asked)))
+        asked.append(number)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def _describer(name: str, executor: Executor, configuration: AgentConfiguration) -> Callable[[], Heartbeat]:
+    categories = tuple(
+        CategoryDescription(name=category, disposition=disposition)
+        for category, disposition in configuration.categories.names_with_disposition()
+    )
+
+    def describe() -> Heartbeat:
+        return Heartbeat(
+            executor=name,
+            pool=configuration.pool,
+            version=VERSION,
+            agent_time=datetime.now(UTC).isoformat(),
+            nodes=tuple(executor.nodes()),
+            categories=categories,
+            tracked_node_labels=configuration.tracked_node_labels,
+            honours=tuple(executor.honours),
+        )
+
+    return describe
+
+
+def _local_settings(options: argparse.Namespace, configuration: AgentConfiguration) -> LocalSettings:
+    return LocalSettings(
+        name=options.name,
+        nodes=configuration.local_nodes,
+        cpu_millicores=configuration.local_cpu_millicores,
+        memory_bytes=configuration.local_memory_bytes,
+        node_id_label=configuration.node_id_label,
+        folder=options.folder,
+        runs_folder=options.runs_folder,
+        memory_by=options.memory_by,
+    )
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tack agent", description="Join the local executor to a scheduler.")
+    parser.add_argument(
+        "--url", required=True, help="address of the scheduler, such as http://127.0.0.1:8080"
+    )
+    parser.add_argument("--token-file", required=True, type=Path, help="file with this executor's token")
+    parser.add_argument(
+        "--config", type=Path, help="configuration file (YAML); without one the defaults hold"
+    )
+    parser.add_argument("--name", default="local", help="name of the executor (local)")
+    parser.add_argument("--folder", required=True, type=Path, help="the agent's own folder, for its journal")
+    parser.add_argument("--runs-folder", required=True, type=Path, help="where the folders of runs are made")
+    parser.add_argument(
+        "--memory-by",
+        default=AUTO,
+        choices=[AUTO, CGROUP2, CGROUP1, POLL],
+        help="who holds runs to their memory limits (auto: the best there is)",
+    )
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""What the agent reads of the configuration file: categories, tracked labels, waits, the local nodes."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from policies.category_documents import parse_categories
+from policies.failures import Categories
+from policies.problems import DocumentInvalid
+from policies.quantity import QuantityError, parse_bytes, parse_millicores
+from scheduler.agent.lifecycle import Limits
+from scheduler.config import ENVIRONMENT_PREFIX, ConfigurationInvalid, seconds_of
+
+AGENT_KEYS: Mapping[str, frozenset[str]] = {
+    "application": frozenset({"errorCategories", "pool"}),
+    "kubernetes": frozenset({"trackedNodeLabels", "stuckTerminatingPodExpiry", "failedPodExpiry"}),
+    "task": frozenset({"jobLeaseRenewalInterval"}),
+    "local": frozenset({"nodes", "cpu", "memory"}),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentConfiguration:
+    """Everything an agent can be told by the file."""
+
+    categories: Categories = field(default_factory=Categories)
+    """`application.errorCategories`"""
+    pool: str = "default"
+    """`application.pool`: the pool its nodes belong to."""
+    tracked_node_labels: tuple[str, ...] = ()
+    """`kubernetes.trackedNodeLabels`, and the label that tells nodes apart."""
+    node_id_label: str = "kubernetes.io/hostname"
+    """`scheduling.nodeIdLabel`"""
+    limits: Limits = field(default_factory=Limits)
+    """`kubernetes.stuckTerminatingPodExpiry` and `kubernetes.failedPodExpiry`"""
+    heartbeat_seconds: float = 5.0
+    """`task.jobLeaseRenewalInterval`: how often it says that it is there."""
+    local_nodes: int = 2
+    """`local.nodes`: how many slices of this machine to declare."""
+    local_cpu_millicores: int = 0
+    """`local.cpu` of each node; by default the machine's cores shared out."""
+    local_memory_bytes: int = 0
+    """`local.memory` of each node; by default the machine's memory shared out."""
+
+
+def load_agent_configuration(path: Path | None, environment: Mapping[str, str]) -> AgentConfiguration:
+    """Read the agent's sections. Without a file the defaults hold. Raises ConfigurationInvalid with every problem."""
+    return agent_configuration_from(_overridden(_document(path), environment))
+
+
+def agent_configuration_from(document: Mapping[str, Any]) -> AgentConfiguration:
+    """The agent's configuration of a document's object. Raises ConfigurationInvalid with every problem at once."""
+    reader = _Reader(document)
+    defaults = AgentConfiguration()
+    nodes = reader.whole("local", "nodes", defaults.local_nodes)
+    node_id_label = reader.text("scheduling", "nodeIdLabel", defaults.node_id_label)
+    tracked = reader.texts("kubernetes", "trackedNodeLabels")
+    found = AgentConfiguration(
+        categories=reader.categories(),
+        pool=reader.text("application", "pool", defaults.pool),
+        tracked_node_labels=tuple(dict.fromkeys([*tracked, node_id_label])),
+        node_id_label=node_id_label,
+        limits=Limits(
+            stuck_terminating_seconds=reader.duration(
+                "kubernetes", "stuckTerminatingPodExpiry", defaults.limits.stuck_terminating_seconds
+            ),
+            retain_seconds=reader.duration("kubernetes", "failedPodExpiry", defaults.limits.retain_seconds),
+        ),
+        heartbeat_seconds=reader.duration("task", "jobLeaseRenewalInterval", defaults.heartbeat_seconds),
+        local_nodes=nodes,
+        local_cpu_millicores=reader.cpu("local", "cpu", _machine_millicores() // max(nodes, 1)),
+        local_memory_bytes=reader.memory("local", "memory", _machine_memory_bytes() // max(nodes, 1)),
+    )
+    if found.heartbeat_seconds <= 0:
+        reader.problems.append("task.jobLeaseRenewalInterval is 0. Set it to 1s or more.")
+    problems = [*reader.problems, *reader.unknown()]
+    if problems:
+        raise ConfigurationInvalid(problems)
+    return found
+
+
+def _machine_millicores() -> int:
+    return (os.cpu_count() or 1) * 1000
+
+
+def _machine_memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _document(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise ConfigurationInvalid([f"The configuration file {path} cannot be read: {error}"]) from error
+    if document is not None and not isinstance(document, dict):
+        raise ConfigurationInvalid([f"The configuration file {path} must hold keys and values."])
+    return document or {}
+
+
+def _overridden(document: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """Lay the environment's keys for the agent's sections over the document."""
+    for name, text in sorted(environment.items()):
+        section, *rest = name.removeprefix(ENVIRONMENT_PREFIX).split("__")
+        if not name.startswith(ENVIRONMENT_PREFIX) or len(rest) != 1:
+            continue
+        for known in AGENT_KEYS:
+            if known.lower() == section.lower() and isinstance(document.setdefault(known, {}), dict):
+                key = next((each for each in AGENT_KEYS[known] if each.lower() == rest[0].lower()), rest[0])
+                document[known][key] = yaml.safe_load(text)
+    return document
+
+
+class _Reader:
+    """Takes keys of sections and gathers problems."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.problems: list[str] = []
+        self._sections: dict[str, Mapping[str, Any]] = {}
+        for name in (*AGENT_KEYS, "scheduling"):
+            section = document.get(name)
+            if section is not None and not isinstance(section, Mapping):
+                self.problems.append(f"{name} must hold keys and values.")
+                section = None
+            self._sections[name] = section or {}
+
+    def categories(self) -> Categories:
+        value = self._sections["application"].get("errorCategories")
+        try:
+            return parse_categories(value, path="application.errorCategories")
+        except DocumentInvalid as error:
+            self.problems.extend(f"{problem.path}: {problem.message}" for problem in error.problems)
+            return Categories()
+
+    def text(self, section: str, name: str, default: str) -> str:
+        value = self._sections[section].get(name, default)
+        if isinstance(value, str) and value:
+            return value
+        self._problem(section, name, "takes text", value)
+        return default
+
+    def texts(self, section: str, name: str) -> tuple[str, ...]:
+        value = self._sections[section].get(name) or []
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return tuple(value)
+        self._problem(section, name, "takes a list of texts", value)
+        return ()
+
+    def whole(self, section: str, name: str, default: int) -> int:
+        value = self._sections[section].get(name, default)
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1000:
+            return value
+        self._problem(section, name, "takes a whole number from 1 to 1000", value)
+        return default
+
+    def duration(self, section: str, name: str, default: float) -> float:
+        value = self._sections[section].get(name)
+        try:
+            return default if value is None else seconds_of(value)
+        except ValueError as error:
+            self._problem(section, name, str(error), value)
+            return default
+
+    def cpu(self, section: str, name: str, default: int) -> int:
+        value = self._sections[section].get(name)
+        try:
+            return default if value is None else max(1, parse_millicores(str(value)))
+        except QuantityError as error:
+            self._problem(section, name, str(error), value)
+            return default
+
+    def memory(self, section: str, name: str, default: int) -> int:
+        value = self._sections[section].get(name)
+        try:
+            return default if value is None else max(1, parse_bytes(str(value)))
+        except QuantityError as error:
+            self._problem(section, name, str(error), value)
+            return default
+
+    def unknown(self) -> list[str]:
+        return [
+            f"{section}.{key} is not a key Tack knows. Remove it, or check its spelling."
+            for section, known in AGENT_KEYS.items()
+            for key in self._sections[section]
+            if key not in known
+        ]
+
+    def _problem(self, section: str, name: str, what: str, value: Any) -> None:
+        self.problems.append(f"{section}.{name} {what}; it is {str(value)[:80]!r}.")

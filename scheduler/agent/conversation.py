@@ -1,0 +1,136 @@
+"""The agent's two standing conversations with the scheduler: what is there to do, and I am here."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from scheduler.agent.client import InvalidRequestError, NotAllowedError, SchedulerClient, UnreachableError
+from scheduler.agent.wire import WireError
+from scheduler.executors.protocol import Heartbeat, Work, WorkRequest
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 20.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+NOTHING_NEW_PAUSE = 0.25
+_ERRORS = (UnreachableError, NotAllowedError, InvalidRequestError, WireError)
+
+
+class _Complaints:
+    """Says each trouble once, and once that it is over."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._last = ""
+
+    def about(self, error: Exception) -> None:
+        if str(error) != self._last:
+            log.warning("%s: %s", self._what, error)
+        self._last = str(error)
+
+    def over(self) -> None:
+        if self._last:
+            log.info("%s: works again.", self._what)
+        self._last = ""
+
+
+class Heart:
+    """Says at an interval that the executor is there and what it has."""
+
+    def __init__(
+        self, client: SchedulerClient, *, interval_seconds: float, describe: Callable[[], Heartbeat]
+    ) -> None:
+        self._client = client
+        self._interval = interval_seconds
+        self._describe = describe
+        self._ended = threading.Event()
+        self.was_heard = threading.Event()
+        """Set with the first heartbeat that the scheduler took: before it there is no point in asking for work."""
+        self._thread = threading.Thread(target=self._beat, daemon=True, name="heartbeat")
+
+    def start(self) -> None:
+        """Begin, from a thread of its own."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop."""
+        self._ended.set()
+
+    def _beat(self) -> None:
+        complaints = _Complaints("Heartbeat")
+        pause = 0.0
+        while not self._ended.wait(pause):
+            try:
+                self._client.heartbeat(self._describe())
+            except _ERRORS as error:
+                complaints.about(error)
+                pause = (
+                    min(self._interval, max(FIRST_PAUSE, pause * 2))
+                    if pause < self._interval
+                    else self._interval
+                )
+            else:
+                complaints.over()
+                self.was_heard.set()
+                pause = self._interval
+
+
+class Asker:
+    """Asks for work, hands it to the loop, waits until it is dealt with, asks again."""
+
+    def __init__(
+        self,
+        client: SchedulerClient,
+        *,
+        executor: str,
+        known_runs: Callable[[], tuple[str, ...]],
+        deliver: Callable[[Work, Callable[[], None]], None],
+        after: threading.Event,
+    ) -> None:
+        self._client = client
+        self._executor = executor
+        self._known_runs = known_runs
+        self._deliver = deliver
+        self._after = after
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._ask_for_ever, daemon=True, name="work")
+
+    def start(self) -> None:
+        """Begin, from a thread of its own."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ask no more. An answer that still comes is dropped: its leases are handed out again."""
+        self._ended.set()
+
+    def _ask_for_ever(self) -> None:
+        self._after.wait()
+        complaints = _Complaints("Asking for work")
+        pause = 0.0
+        last = Work()
+        while not self._ended.wait(pause):
+            runs = self._known_runs()
+            try:
+                work = self._client.work(
+                    WorkRequest(executor=self._executor, runs=runs, wait_seconds=WAIT_SECONDS)
+                )
+            except _ERRORS as error:
+                complaints.about(error)
+                pause = min(max(FIRST_PAUSE, pause * 2), LONGEST_PAUSE)
+                continue
+            complaints.over()
+            if self._ended.is_set():
+                return
+            # What the scheduler says again needs time here (a grace, a report on its way), not the same question at once.
+            pause = NOTHING_NEW_PAUSE if not work.is_empty and work == last else 0.0
+            last = work
+            self._hand_over(work)
+
+    def _hand_over(self, work: Work) -> None:
+        if work.is_empty:
+            return
+        done = threading.Event()
+        self._deliver(work, done.set)
+        while not done.wait(1.0):
+            if self._ended.is_set():
+                return

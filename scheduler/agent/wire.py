@@ -1,0 +1,182 @@
+"""The executor API's JSON: the values of `executors.protocol` as objects with camelCase keys, and back."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from policies.failures import ContainerEnd
+from scheduler.executors.protocol import (
+    EnforcedBy,
+    Heartbeat,
+    KilledBy,
+    Lease,
+    NodeDescription,
+    Outcome,
+    Output,
+    Report,
+    ReportOutcome,
+    ReportState,
+    Stop,
+    Work,
+    WorkRequest,
+)
+
+type Json = dict[str, Any]
+
+
+class WireError(Exception):
+    """The other side sent something that is not what the executor API says."""
+
+
+def heartbeat_json(heartbeat: Heartbeat) -> Json:
+    """Body of a heartbeat."""
+    return {
+        "executor": heartbeat.executor,
+        "pool": heartbeat.pool,
+        "version": heartbeat.version,
+        "agentTime": heartbeat.agent_time,
+        "nodes": [_node_json(node) for node in heartbeat.nodes],
+        "categories": [
+            {"name": each.name, "disposition": str(each.disposition)} for each in heartbeat.categories
+        ],
+        "trackedNodeLabels": list(heartbeat.tracked_node_labels),
+        "honours": list(heartbeat.honours),
+    }
+
+
+def work_request_json(request: WorkRequest) -> Json:
+    """Body of a request for work."""
+    return {"executor": request.executor, "runs": list(request.runs), "waitSeconds": request.wait_seconds}
+
+
+def work_from_json(value: Any) -> Work:
+    """The answer to a request for work. Raises WireError."""
+    try:
+        return Work(
+            leases=tuple(lease_from_json(each) for each in value.get("leases") or ()),
+            stop=tuple(_stop_from_json(each) for each in value.get("stop") or ()),
+            forget=tuple(str(each) for each in value.get("forget") or ()),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The scheduler's answer about work cannot be read: {error!r}") from error
+
+
+def lease_from_json(value: Mapping[str, Any]) -> Lease:
+    """One lease. Raises KeyError, TypeError or ValueError."""
+    return Lease(
+        run_id=str(value["runId"]),
+        job_id=str(value["jobId"]),
+        job_set_id=str(value.get("jobSetId") or ""),
+        queue=str(value.get("queue") or ""),
+        namespace=str(value.get("namespace") or ""),
+        owner=str(value.get("owner") or ""),
+        number=int(value["number"]),
+        node=str(value["node"]),
+        pod_name=str(value["podName"]),
+        pod_spec=dict(value["podSpec"]),
+        memory_bytes=int(value.get("memoryBytes") or 0),
+        annotations=dict(value.get("annotations") or {}),
+        labels=dict(value.get("labels") or {}),
+    )
+
+
+def reports_json(executor: str, reports: Iterable[Report]) -> Json:
+    """Body of a batch of reports."""
+    return {"executor": executor, "reports": [report_json(report) for report in reports]}
+
+
+def report_json(report: Report) -> Json:
+    """One report; the journal keeps it in this form too."""
+    return {_camel(field.name): _plain(getattr(report, field.name)) for field in fields(report)}
+
+
+def report_from_json(value: Mapping[str, Any]) -> Report:
+    """What `report_json` gave. Raises KeyError, TypeError or ValueError."""
+    found = {field.name: value[_camel(field.name)] for field in fields(Report)}
+    found["state"] = ReportState(found["state"])
+    found["killed_by"] = KilledBy(found["killed_by"])
+    found["enforced_by"] = EnforcedBy(found["enforced_by"])
+    found["warnings"] = tuple(found["warnings"])
+    found["containers"] = tuple(_container_from_json(each) for each in found["containers"])
+    found["output"] = None if found["output"] is None else _output_from_json(found["output"])
+    return Report(**found)
+
+
+def outcomes_from_json(value: Any) -> tuple[ReportOutcome, ...]:
+    """The answer to a batch of reports. Raises WireError."""
+    try:
+        return tuple(
+            ReportOutcome(
+                run_id=str(each["runId"]), outcome=Outcome(each["outcome"]), why=str(each.get("why") or "")
+            )
+            for each in value["outcomes"]
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise WireError(f"The scheduler's answer about reports cannot be read: {error!r}") from error
+
+
+def _node_json(node: NodeDescription) -> Json:
+    return {
+        "name": node.name,
+        "labels": dict(node.labels),
+        "cpuMillicores": node.cpu_millicores,
+        "memoryBytes": node.memory_bytes,
+        "resources": dict(node.resources),
+        "schedulable": node.schedulable,
+        "memoryEnforcedBy": str(node.memory_enforced_by),
+        "notes": list(node.notes),
+    }
+
+
+def _stop_from_json(value: Mapping[str, Any]) -> Stop:
+    grace = value.get("graceSeconds")
+    return Stop(
+        run_id=str(value["runId"]),
+        grace_seconds=None if grace is None else float(grace),
+        reason=str(value.get("reason") or ""),
+    )
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _plain(value: Any) -> Any:
+    """A report's field as JSON."""
+    if isinstance(value, ContainerEnd):
+        return {
+            "name": value.name,
+            "exitCode": value.exit_code,
+            "reason": value.reason,
+            "message": value.message,
+            "init": value.is_init,
+        }
+    if isinstance(value, Output):
+        return {
+            "head": base64.b64encode(value.head).decode("ascii"),
+            "tail": base64.b64encode(value.tail).decode("ascii"),
+            "droppedBytes": value.dropped_bytes,
+        }
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _container_from_json(value: Mapping[str, Any]) -> ContainerEnd:
+    return ContainerEnd(
+        name=value["name"],
+        exit_code=value["exitCode"],
+        reason=value["reason"],
+        message=value["message"],
+        is_init=value["init"],
+    )
+
+
+def _output_from_json(value: Mapping[str, Any]) -> Output:
+    return Output(
+        head=base64.b64decode(value["head"]),
+        tail=base64.b64decode(value["tail"]),
+        dropped_bytes=int(value["droppedBytes"]),
+    )
