@@ -168,6 +168,11 @@ def problem_of_line(value: object, *, most: int) -> str:
     return ""
 
 
+def is_line(text: str) -> bool:
+    """Whether a text can be the name of anything: nothing in it breaks the line, or the database."""
+    return not problem_of_line(text, most=MAX_WHOLE)
+
+
 def kind_of(value: object) -> str:
     """What a value is, in the words of a message."""
     if isinstance(value, bool):
