@@ -6,9 +6,26 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import Protocol, Self
 
 from policies.quantity import format_bytes
+
+
+class Asking(Protocol):
+    """What of a job says where it fits."""
+
+    @property
+    def cpu_request_millicores(self) -> int: ...
+    @property
+    def memory_request_bytes(self) -> int | None: ...
+    @property
+    def memory_limit_bytes(self) -> int | None: ...
+    @property
+    def resources(self) -> Mapping[str, int]: ...
+    @property
+    def node_selector(self) -> Mapping[str, str]: ...
+    @property
+    def avoided_nodes(self) -> Collection[str]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,14 +42,33 @@ class Requirements:
     """Values of the node id label that are ruled out, sorted."""
 
     @classmethod
-    def of(cls, job: Any) -> Self:
-        """What a job reserves: of anything with the fields of a `Job` row that carry these names."""
-        return cls(
+    def of(cls, job: Asking) -> Self:
+        """What a queued job reserves and where it may go."""
+        return cls.from_amounts(
             cpu_millicores=job.cpu_request_millicores,
             memory_bytes=reserved_memory(request=job.memory_request_bytes, limit=job.memory_limit_bytes),
-            resources=tuple(sorted((name, amount) for name, amount in job.resources.items() if amount)),
-            node_selector=tuple(sorted(job.node_selector.items())),
-            avoided_nodes=tuple(sorted(set(job.avoided_nodes))),
+            resources=job.resources,
+            node_selector=job.node_selector,
+            avoided_nodes=job.avoided_nodes,
+        )
+
+    @classmethod
+    def from_amounts(
+        cls,
+        *,
+        cpu_millicores: int,
+        memory_bytes: int,
+        resources: Mapping[str, int],
+        node_selector: Mapping[str, str],
+        avoided_nodes: Iterable[str],
+    ) -> Self:
+        """What a job asks, from its fields in any order: equal jobs get equal requirements."""
+        return cls(
+            cpu_millicores=cpu_millicores,
+            memory_bytes=memory_bytes,
+            resources=tuple(sorted((name, amount) for name, amount in resources.items() if amount)),
+            node_selector=tuple(sorted(node_selector.items())),
+            avoided_nodes=tuple(sorted(set(avoided_nodes))),
         )
 
     @property

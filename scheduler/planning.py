@@ -84,7 +84,10 @@ class QueuedJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueState:
-    """A queue, its waiting jobs within the look-back limit, and what its active runs hold of the pool."""
+    """A queue, its waiting jobs within the look-back limit, and what its active runs hold of the pool.
+
+    A cordoned queue may come without its jobs.
+    """
 
     name: str
     priority_factor: float = 1.0
@@ -244,7 +247,7 @@ class _Round:
             cpu_millicores=sum(room.node.cpu_millicores for room in rooms),
             memory_bytes=sum(room.node.memory_bytes for room in rooms),
         )
-        self._lines = {state.name: _Line(state) for state in pool.queues if state.jobs}
+        self._lines = {state.name: _Line(state) for state in pool.queues if state.jobs or state.cordoned}
         self._searches: dict[Requirements, _Search] = {}
         self._unplaced: dict[Requirements, str] = {}
         self._held: dict[str, str] = {}

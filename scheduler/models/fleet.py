@@ -1,6 +1,8 @@
 """The fleet: pools, executors and their nodes, as last reported."""
 
+import json
 from collections.abc import Iterable
+from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
@@ -10,13 +12,63 @@ WORK_CHANNEL = "tack_work"
 """The channel of the database on which executors are told to ask for work."""
 
 
+class PoolManager(models.Manager["Pool"]):
+    """The mark between rounds that meet."""
+
+    def want_round(self, pool: str) -> None:
+        """Ask whoever writes a round of the pool now for another one. Never waits for that round."""
+        self.filter(name=pool).update(round_wanted=True)
+
+    def take_wish(self, pool: str) -> bool:
+        """Whether another round was asked for; the wish is taken away."""
+        return self.filter(name=pool, round_wanted=True).update(round_wanted=False) > 0
+
+
 class Pool(models.Model):
     """Nodes that share their queue of work."""
 
     name = models.CharField(max_length=63, primary_key=True)
+    round_wanted = models.BooleanField(default=False)
+    """Set by whoever found a round being written: its writer makes another. It lies here, not with the round,
+    because a round's row is locked while it is written."""
+
+    objects = PoolManager()
 
     def __str__(self) -> str:
         return self.name
+
+
+_WRITE_ROUND = """
+    INSERT INTO scheduler_poolround AS last
+           (pool_id, number, ended_at, seconds, placed, unplaced, held, rates)
+    VALUES (%(pool)s, 1, clock_timestamp(), %(seconds)s, %(placed)s, %(unplaced)s, %(held)s, %(rates)s)
+    ON CONFLICT (pool_id) DO UPDATE
+       SET number = last.number + 1, ended_at = excluded.ended_at, seconds = excluded.seconds,
+           placed = excluded.placed, unplaced = excluded.unplaced, held = excluded.held, rates = excluded.rates
+     WHERE last.number = %(seen)s
+"""
+ROUND_LOCK = 0x7ACC
+"""The first half of the advisory lock of a round; the second is the pool."""
+
+
+class PoolRoundManager(models.Manager["PoolRound"]):
+    """Rounds take turns by these."""
+
+    def try_lock(self, pool: str) -> bool:
+        """Hold the pool until this transaction ends, unless somebody else holds it."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))", [ROUND_LOCK, pool])
+            (locked,) = cursor.fetchone()
+        return bool(locked)
+
+    def write(self, pool: str, *, seen: int, **fields: Any) -> bool:
+        """Write the round after number `seen`. False, and nothing written, when another came in between."""
+        values = {
+            name: json.dumps(value) if isinstance(value, dict) else value for name, value in fields.items()
+        }
+        with connection.cursor() as cursor:
+            cursor.execute(_WRITE_ROUND, {"pool": pool, "seen": seen, **values})
+            return bool(cursor.rowcount == 1)
 
 
 class PoolRound(models.Model):
@@ -28,14 +80,14 @@ class PoolRound(models.Model):
     ended_at = models.DateTimeField(null=True)
     seconds = models.FloatField(default=0.0)
     placed = models.PositiveIntegerField(default=0)
-    wanted = models.BooleanField(default=False)
-    """Set by whoever found a round already going on: the one going on makes another."""
     unplaced = models.JSONField(default=dict)
     """Requirements key → sentence."""
     held = models.JSONField(default=dict)
     """Queue → why none or no more of its jobs were looked at, in a sentence."""
     rates = models.JSONField(default=dict)
     """Rate limits that are not at rest: name of a queue, or empty for the pool → `[tokens, time]`."""
+
+    objects = PoolRoundManager()
 
     def __str__(self) -> str:
         return f"round of {self.pool_id}"

@@ -1,0 +1,192 @@
+"""Lease queued jobs to executors, round by round, and expire the leases of executors that fell silent."""
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F
+
+from policies.failures import INTERNAL, InternalSubcategory
+from scheduler import client_events
+from scheduler.config import Configuration
+from scheduler.fingerprint import fingerprint
+from scheduler.models import Event, Executor, Job, Pool, PoolRound, Run, RunError
+from scheduler.models.bulk import update_rows
+from scheduler.models.clock import database_now
+from scheduler.models.events import NewEvent
+from scheduler.planning import Plan, PlannedLease, plan
+from scheduler.queries.fleet import heard_of
+from scheduler.queries.pools import PoolSnapshot, pool_snapshot, stored_rates
+from scheduler.states import ACTIVE_RUN_STATES, EventKind, JobState, RunState
+
+EXPIRED_AT_ONCE = 5_000
+"""What one transaction expires at most."""
+LEASE_EXPIRED = "Lease expired"
+EXPIRY_FIELDS = (
+    "state", "ended_at", "recorded_at", "attempted", "category", "subcategory", "fingerprint", "core_seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundResult:
+    """What a round did."""
+
+    placed: int = 0
+    again: bool = False
+    """Another round would find work at once: ring for it."""
+
+
+def run_round(*, pool: str, config: Configuration) -> RoundResult:
+    """Place what can be placed now. Never overcommits a node, however many rounds go on at once.
+
+    The plan is made outside any transaction, so that nothing is held while it is thought about, and written
+    in one short one, unless another round of the pool was written since. While another round is being
+    written this one leaves a mark and the other answers it.
+    """
+    started = time.monotonic()
+    snapshot = pool_snapshot(pool, config=config)
+    if snapshot is None:
+        return RoundResult()
+    planned = plan(snapshot.state)
+    if _says_nothing_new(planned, snapshot):
+        return RoundResult()
+    placed = _write(pool, planned, snapshot, started=started)
+    if placed is None:
+        return RoundResult(again=_leave_mark(pool))
+    dropped = placed < len(planned.leases)
+    again = Pool.objects.take_wish(pool) or planned.more or dropped
+    return RoundResult(placed=placed, again=again)
+
+
+@transaction.atomic
+def expire_leases(*, config: Configuration) -> int:
+    """End the runs of executors silent for longer than `executorTimeout`; returns how many.
+
+    They are left for settling, which decides what becomes of their jobs. A second call finds nothing.
+    """
+    silent = ~heard_of(config, path="executor__")
+    active = Run.objects.filter(silent, state__in=ACTIVE_RUN_STATES)
+    jobs = _locked(list(active.values_list("job_id", flat=True)[:EXPIRED_AT_ONCE]))
+    # A new statement: its snapshot is younger than the locks.
+    runs = list(active.filter(job__in=list(jobs)).order_by("job_id"))
+    now = database_now()
+    for run in runs:
+        run.job = jobs[run.job_id]
+        _expire(run, now)
+    update_rows(runs, EXPIRY_FIELDS)
+    RunError.objects.bulk_create([RunError(run=run, message=LEASE_EXPIRED) for run in runs])
+    Event.objects.append(
+        NewEvent(
+            job_set_id=run.job.job_set_id,
+            job_id=run.job_id,
+            run_id=run.id,
+            kind=EventKind.LEASE_EXPIRED,
+            created=now,
+        )
+        for run in runs
+    )
+    return len(runs)
+
+
+def _says_nothing_new(planned: Plan, snapshot: PoolSnapshot) -> bool:
+    """No lease, and the reasons are those that the last round wrote: an idle pool writes nothing."""
+    return not planned.leases and (planned.unplaced, planned.held) == (snapshot.unplaced, snapshot.held)
+
+
+@transaction.atomic(durable=True)
+def _write(pool: str, planned: Plan, snapshot: PoolSnapshot, *, started: float) -> int | None:
+    """Write what still holds of the plan and return the number of leases; None when nothing of it does."""
+    if not PoolRound.objects.try_lock(pool):
+        return None
+    jobs = _locked([lease.job.id for lease in planned.leases])
+    leases = [lease for lease in planned.leases if _still_waits(jobs.get(lease.job.id), lease)]
+    written = PoolRound.objects.write(
+        pool,
+        seen=snapshot.round_number,
+        seconds=time.monotonic() - started,
+        placed=len(leases),
+        unplaced=dict(planned.unplaced),
+        held=dict(planned.held),
+        rates=stored_rates(planned.rate, planned.queue_rates),
+    )
+    if not written:
+        return None
+    _lease([_run_of(lease, jobs[lease.job.id], pool, snapshot) for lease in leases])
+    return len(leases)
+
+
+def _locked(ids: Sequence[str]) -> dict[str, Job]:
+    """The jobs as they are now, locked in id order; whoever else locks several does so in that order too."""
+    jobs = Job.objects.filter(id__in=ids).order_by("id").select_for_update(no_key=True)
+    return {job.id: job for job in jobs}
+
+
+def _still_waits(job: Job | None, lease: PlannedLease) -> bool:
+    return job is not None and job.state == JobState.QUEUED and job.version == lease.job.version
+
+
+def _run_of(lease: PlannedLease, job: Job, pool: str, snapshot: PoolSnapshot) -> Run:
+    return Run(
+        id=uuid.uuid4(),
+        job=job,
+        number=job.run_count + 1,
+        executor_id=lease.node.executor,
+        node=lease.node.name,
+        node_id=lease.node.node_id(snapshot.state.node_id_label),
+        pool=pool,
+        cpu_request_millicores=job.cpu_request_millicores,
+        memory_request_bytes=job.memory_request_bytes,
+        memory_limit_bytes=job.memory_limit_bytes,
+        resources=job.resources,
+        memory_factor=job.memory_factor,
+        memory_static_bytes=job.memory_static_bytes,
+    )
+
+
+def _lease(runs: Sequence[Run]) -> None:
+    """Write the runs, move their jobs, tell the executors and the clients."""
+    now = database_now()
+    for run in runs:
+        run.leased_at = now
+    Run.objects.bulk_create(runs)
+    Job.objects.filter(id__in=[run.job_id for run in runs]).update(
+        state=JobState.LEASED,
+        state_changed_at=now,
+        version=F("version") + 1,
+        run_count=F("run_count") + 1,
+    )
+    Executor.objects.wake(run.executor_id for run in runs)
+    Event.objects.append(
+        NewEvent(
+            job_set_id=run.job.job_set_id,
+            job_id=run.job_id,
+            run_id=run.id,
+            kind=EventKind.LEASED,
+            created=now,
+            payload=client_events.leased(run.place()),
+        )
+        for run in runs
+    )
+
+
+def _leave_mark(pool: str) -> bool:
+    """Ask whoever writes a round now for another one; True when nobody does any more.
+
+    The mark comes first and the look second: either the other sees the mark, or this one sees it gone.
+    """
+    Pool.objects.want_round(pool)
+    with transaction.atomic():
+        return PoolRound.objects.try_lock(pool)
+
+
+def _expire(run: Run, now: datetime) -> None:
+    run.state = RunState.LEASE_EXPIRED
+    run.ended_at = run.recorded_at = now
+    run.attempted = True
+    run.category, run.subcategory = INTERNAL, InternalSubcategory.LEASE_EXPIRED
+    run.fingerprint = fingerprint(LEASE_EXPIRED)
+    if run.started_at is not None:
+        run.core_seconds = run.cpu_request_millicores / 1000 * (now - run.started_at).total_seconds()
