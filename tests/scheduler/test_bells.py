@@ -1,0 +1,74 @@
+"""Bells: a broker that is there, gone or frozen never fails or delays whoever rings."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import kombu.pools
+import pytest
+from django.db import transaction
+
+from lookout.celery import app
+from lookout.embedded import broker
+from scheduler import tasks
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A broker of our own that the app talks to; bells may be rung at once."""
+    described = broker.broker(tmp_path, log=tmp_path / "broker.log")
+    child = broker.start(described)
+    before = app.conf.broker_url
+    point_the_app_at(described.url)
+    yield child
+    if child.poll() is None:
+        os.kill(child.pid, signal.SIGCONT)
+    broker.stop(child)
+    point_the_app_at(before)
+
+
+def point_the_app_at(url: str) -> None:
+    app.conf.broker_url = url
+    kombu.pools.reset()
+    app._after_fork()  # forgets its connections, as in a new process
+    tasks._quiet_until = 0.0
+
+
+def waiting_messages() -> int:
+    with app.connection_for_read() as connection:
+        return int(connection.default_channel.client.llen("decide"))
+
+
+def test_a_bell_rings_after_the_commit_and_not_before(server: subprocess.Popen[bytes]) -> None:
+    with transaction.atomic():
+        tasks.ring_settle()
+        assert waiting_messages() == 0
+    assert waiting_messages() == 1
+
+
+def test_a_bell_of_a_transaction_that_failed_does_not_ring(server: subprocess.Popen[bytes]) -> None:
+    with transaction.atomic():
+        tasks.ring_settle()
+        transaction.set_rollback(True)
+    assert waiting_messages() == 0
+
+
+@pytest.mark.parametrize("trouble", [signal.SIGSTOP, signal.SIGKILL])
+def test_ringing_a_frozen_or_dead_broker_takes_less_than_a_second_and_fails_nothing(
+    server: subprocess.Popen[bytes], trouble: signal.Signals
+) -> None:
+    tasks.ring_settle()  # the connection is in the pool, as it is in a process that has been up for a while
+    assert waiting_messages() == 1
+    os.kill(server.pid, trouble)
+    started = time.monotonic()
+    tasks.ring_settle()
+    assert time.monotonic() - started < 1.0
+    started = time.monotonic()
+    for _ in range(100):
+        tasks.ring_rounds()
+    assert time.monotonic() - started < 0.1
