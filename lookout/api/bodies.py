@@ -93,7 +93,7 @@ def _parameter(field: Field, values: list[str]) -> Any:
 
 
 def _media_type(request: HttpRequest) -> str:
-    return (request.content_type or JSON).lower()
+    return (request.content_type or JSON).partition(";")[0].strip().lower()
 
 
 def _text_of(request: HttpRequest, limit: int, known: tuple[str, ...]) -> str:

@@ -1,6 +1,7 @@
 """What every endpoint shares: who may come in, JSON out, refusals in one form."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from rest_framework.negotiation import BaseContentNegotiation
@@ -9,9 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from lookout.access import actor_of
 from lookout.api.authentication import AgentOnly, PersonsSession, SignedIn, TokenAuthentication
 from lookout.api.errors import NoSuchAddress, answer_exception
 from lookout.api.shapes import encode
+from scheduler.actors import Actor, Permission
 
 
 class AlwaysJson(BaseContentNegotiation):
@@ -57,6 +60,23 @@ class NothingHere(Endpoint):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Comes before everything else."""
         raise NoSuchAddress(request.path)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoQuery:
+    """No parameter is read here; a misspelled one is refused, not ignored."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Nothing:
+    """An empty object."""
+
+
+def permitted(request: Request, permission: Permission) -> Actor:
+    """The actor, if it has the permission: asked before anything of the body is read. Raises NotPermitted."""
+    actor = actor_of(request)
+    actor.require(permission)
+    return actor
 
 
 def answer(value: object = None, *, status: int = 200) -> Response:

@@ -1,7 +1,8 @@
 """One form for every refusal: `{"error": {"code", "message", "problems": [{"path", "message", "line"?}]}}`."""
 
+import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import structlog
 from django.core.exceptions import PermissionDenied
@@ -13,6 +14,7 @@ from rest_framework.response import Response
 
 from lookout.access import NotSignedIn, TokenUnknown, WrongScope
 from lookout.api.bodies import BodyTooLarge, MediaTypeUnknown
+from lookout.api.shapes import WhenKnown, encode
 from policies.problems import DocumentInvalid, Problem
 from scheduler.actors import NotPermitted
 from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -29,6 +31,36 @@ _CODES = {
     429: "too_many_requests",
     503: "unavailable",
 }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ProblemView:
+    """One thing to mend."""
+
+    path: str
+    """Where, as in rules[2].onCategory; empty for the whole."""
+    message: str
+    line: Annotated[int | None, WhenKnown()] = None
+    """Of the document as sent, where known."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Error:
+    """Why not."""
+
+    code: str
+    """For programs: invalid, unauthenticated, not_permitted, not_found, already_exists, conflict and others."""
+    message: str
+    """For people, with the fix."""
+    problems: tuple[ProblemView, ...]
+    """Everything wrong with what was sent, at once."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """Every answer of 400 and above."""
+
+    error: Error
 
 
 class NoSuchAddress(Exception):
@@ -70,18 +102,13 @@ def refusal(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """The answer that says why not."""
-    return Response({"error": error_object(code, message, problems)}, status=status, headers=headers)
+    error = Error(code=code, message=message, problems=tuple(problem_view(problem) for problem in problems))
+    return Response(encode(Refusal(error=error)), status=status, headers=headers)
 
 
-def error_object(code: str, message: str, problems: Iterable[Problem] = ()) -> dict[str, Any]:
-    """What stands under "error"."""
-    return {"code": code, "message": message, "problems": [problem_object(problem) for problem in problems]}
-
-
-def problem_object(problem: Problem) -> dict[str, Any]:
-    """One problem; its line only where it is known."""
-    line = {} if problem.line is None else {"line": problem.line}
-    return {"path": problem.path, "message": problem.message, **line}
+def problem_view(problem: Problem) -> ProblemView:
+    """A problem as it travels."""
+    return ProblemView(path=problem.path, message=problem.message, line=problem.line)
 
 
 def answer_exception(error: Exception, context: dict[str, Any]) -> Response:

@@ -16,6 +16,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from lookout.api.bodies import JSON, YAML
+from lookout.api.errors import Refusal
 from lookout.api.shapes import Field, Shaped, bound_of, fields_of, is_list, is_mapping, optional, unmarked
 
 type Schema = dict[str, Any]
@@ -32,36 +33,6 @@ _PLAIN: Mapping[Any, Schema] = {
 _BOUND = {"string": "maxLength", "array": "maxItems", "integer": "maximum", "number": "maximum"}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
-    """One thing to mend."""
-
-    path: str
-    """Where, as in rules[2].onCategory; empty for the whole."""
-    message: str
-    line: int | None = None
-    """Of the document as sent, where known."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Error:
-    """Why not."""
-
-    code: str
-    """For programs: invalid, unauthenticated, not_permitted, not_found, already_exists, conflict and others."""
-    message: str
-    """For people, with the fix."""
-    problems: tuple[Problem, ...]
-    """Everything wrong with what was sent, at once."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Refusal:
-    """Every answer of 400 and above."""
-
-    error: Error
-
-
 def described(
     name: str,
     *,
@@ -73,6 +44,7 @@ def described(
     query: type[Any] | None = None,
     refusals: tuple[int, ...] = (),
     others: Mapping[Any, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Callable[[Any], Any]:
     """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named."""
     media = (JSON, YAML[0]) if yaml else (JSON,)
@@ -86,7 +58,7 @@ def described(
             tags=[tag],
             summary=" ".join(summary.split()),
             description=rest,
-            parameters=_parameters(query) if query else [],
+            parameters=[*(_parameters(query) if query else ()), *_header_parameters(headers or {})],
             request=dict.fromkeys(media, body) if body else None,
             responses=responses,
         )(method)
@@ -104,6 +76,13 @@ def _parameters(query: type[Any]) -> list[OpenApiParameter]:
             description=told.get(field.name, ""),
         )
         for field in fields_of(query)
+    ]
+
+
+def _header_parameters(headers: Mapping[str, str]) -> list[OpenApiParameter]:
+    return [
+        OpenApiParameter(name, {"type": "string"}, OpenApiParameter.HEADER, description=told)
+        for name, told in headers.items()
     ]
 
 

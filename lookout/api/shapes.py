@@ -49,6 +49,11 @@ class Named:
     name: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class WhenKnown:
+    """Left out of the answer when it is None."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """One field of a shape: its two names, its type without marks, its bounds."""
@@ -63,6 +68,11 @@ class Field:
     def bound(self) -> int | None:
         """The bound that was set for this field."""
         return bound_of(self.marks)
+
+    @property
+    def is_left_out(self) -> bool:
+        """Not there when it is None."""
+        return any(isinstance(mark, WhenKnown) for mark in self.marks)
 
 
 def bound_of(marks: tuple[Any, ...]) -> int | None:
@@ -134,7 +144,7 @@ def is_mapping(kind: Any) -> bool:
 def encode(value: Any) -> Any:
     """What json.dumps takes. Times are UTC in RFC 3339, bytes are base64."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.wire_name: encode(getattr(value, field.name)) for field in fields_of(type(value))}
+        return _encode_shape(value)
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, bytes | memoryview):
@@ -146,6 +156,13 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [encode(item) for item in value]
     return value
+
+
+def _encode_shape(value: Any) -> dict[str, Any]:
+    given = ((field, getattr(value, field.name)) for field in fields_of(type(value)))
+    return {
+        field.wire_name: encode(item) for field, item in given if item is not None or not field.is_left_out
+    }
 
 
 # In ---------------------------------------------------------------------------------------------------------

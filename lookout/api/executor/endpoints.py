@@ -12,7 +12,7 @@ from scheduler.queries.work import work_for
 from lookout.access import WrongScope, executor_of
 from lookout.api.bodies import MOST_BODY_BYTES, MOST_REPORT_BYTES, body_of
 from lookout.api.closing import is_closing, let_go
-from lookout.api.endpoint import AgentEndpoint, answer
+from lookout.api.endpoint import AgentEndpoint, Nothing, answer
 from lookout.api.executor.bell import WORK_BELL
 from lookout.api.schema import described
 from lookout.api.shapes import SIGNED_32, AtMost
@@ -43,11 +43,6 @@ _BOUNDS = {
     "wait_seconds": LONGEST_WAIT_SECONDS,
     "runs": 100_000,
 }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Nothing:
-    """An empty object."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
