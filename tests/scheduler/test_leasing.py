@@ -14,6 +14,7 @@ from scheduler.config import Configuration
 from scheduler.leasing import RoundResult, expire_leases, run_round
 from scheduler.models import Event, Job, Pool, PoolRound, Queue, Run
 from scheduler.models.clock import database_now
+from scheduler.planning import Plan, PoolState, plan
 from scheduler.queries.fleet import pools_with_work, waiting_reasons
 from scheduler.states import JobState, RunState
 from tests.factories import MEBI, make_executor, make_job, make_node, make_queue, make_run
@@ -209,11 +210,10 @@ def _many_jobs(number: int, *, queue: str) -> None:
 
 def between_plan_and_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Any]) -> None:
     """Have something happen after the next plan is made and before it is written."""
-    planned = leasing.plan
 
-    def plan_then(state: Any) -> Any:
-        monkeypatch.setattr(leasing, "plan", planned)
-        found = planned(state)
+    def plan_then(state: PoolState) -> Plan:
+        monkeypatch.setattr(leasing, "plan", plan)
+        found = plan(state)
         happens()
         return found
 

@@ -1,0 +1,90 @@
+"""What an executor has to do: runs to start, runs to end, runs it can forget."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from policies.growth import MemoryRecord
+from policies.pods import grown_pod_spec
+from scheduler.client_events import pod_name_of
+from scheduler.executors.protocol import Lease, Stop, Work
+from scheduler.models import Run
+from scheduler.states import ACTIVE_RUN_STATES, RunState
+
+LEASES_PER_ANSWER = 500
+"""More come with the next answer, which is asked for as soon as these are known."""
+
+
+def work_for(*, executor: str, known_runs: Collection[str]) -> Work:
+    """What the executor has to do, given the runs it knows of. Asking changes nothing; constant queries.
+
+    Leases are the runs made for it that it does not know yet. Whatever it knows that has ended here, or never
+    was its own, it can forget.
+    """
+    known = {run_id: _uuid(run_id) for run_id in known_runs}
+    return Work(
+        leases=_leases(executor, [run_id for run_id in known.values() if run_id]),
+        stop=_stops(executor),
+        forget=_finished(executor, known),
+    )
+
+
+def _leases(executor: str, known: Collection[UUID]) -> tuple[Lease, ...]:
+    runs = (
+        Run.objects.filter(executor=executor, state=RunState.LEASED, job__cancel_requested_at__isnull=True)
+        .exclude(id__in=known)
+        .select_related("job__spec", "job__job_set")
+        .order_by("leased_at", "id")
+    )
+    return tuple(_lease(run) for run in runs[:LEASES_PER_ANSWER])
+
+
+def _lease(run: Run) -> Lease:
+    job = run.job
+    # The run's own record, not the job's: a lease says the same however often it is asked for.
+    record = MemoryRecord(factor=run.memory_factor, static_bytes=run.memory_static_bytes)
+    return Lease(
+        run_id=str(run.id),
+        job_id=job.id,
+        job_set_id=job.job_set.name,
+        queue=job.queue_id,
+        namespace=job.namespace,
+        owner=job.owner,
+        number=run.number,
+        node=run.node,
+        pod_name=pod_name_of(job.id),
+        pod_spec=grown_pod_spec(job.spec.pod_spec, record),
+        memory_bytes=run.memory_limit_bytes or 0,
+        annotations=job.annotations,
+        labels=job.labels,
+    )
+
+
+def _stops(executor: str) -> tuple[Stop, ...]:
+    """Runs of jobs somebody cancelled, also those the executor has not heard of: it answers that they ended."""
+    runs = Run.objects.filter(
+        executor=executor, state__in=ACTIVE_RUN_STATES, job__cancel_requested_at__isnull=False
+    ).order_by("id")
+    rows = runs.values_list("id", "job__grace_period_seconds", "job__cancel_user", "job__cancel_reason")
+    return tuple(
+        Stop(run_id=str(run_id), grace_seconds=float(grace), reason=reason or f"Cancelled by {user}")
+        for run_id, grace, user, reason in rows
+    )
+
+
+def _finished(executor: str, known: dict[str, UUID | None]) -> tuple[str, ...]:
+    if not known:
+        return ()
+    active = Run.objects.filter(
+        id__in=[run_id for run_id in known.values() if run_id],
+        executor=executor,
+        state__in=ACTIVE_RUN_STATES,
+    )
+    still_going = set(active.values_list("id", flat=True))
+    return tuple(sorted(text for text, run_id in known.items() if run_id not in still_going))
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
