@@ -334,7 +334,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    quoted = not isinstance(plain_scalar(text), str)
+    # Unquoted, some characters count as ends of lines and would come back as blanks.
+    quoted = not isinstance(plain_scalar(text), str) or not text.isprintable()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
 
 

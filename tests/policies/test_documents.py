@@ -215,7 +215,7 @@ def test_the_keys_of_a_document_can_come_in_alphabetical_order() -> None:
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=20)
 AMBIGUOUS = st.sampled_from(
-    ["yes", "y", "null", "~", "1e9", "0x1F", "12", "<<", "a: b", "# x", "- x", " ", "'", "\n"]
+    ["yes", "y", "null", "~", "1e9", "0x1F", "12", "<<", "a: b", "# x", "- x", " ", "'", "\n", "\x85"]
 )
 BUMPS = st.one_of(
     st.sampled_from(["1Gi", "500M", "1e9", "+5Gi", "100m", ".5", "5."]).map(
