@@ -1,7 +1,7 @@
 """Read retry policies: their versions, the queues they are attached to, and what executors say to them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -138,13 +138,19 @@ def policy_versions(name: str) -> list[PolicyVersion]:
 
 def current_versions(policies: Collection[RetryPolicy]) -> dict[str, RetryPolicyVersion]:
     """Policy → the row of its current version, in one query."""
-    wanted = {policy.name: policy.version for policy in policies}
+    rows = version_rows((policy.name, policy.version) for policy in policies)
+    return {row.policy_name: row for row in rows}
+
+
+def version_rows(wanted: Iterable[tuple[str, int]]) -> list[RetryPolicyVersion]:
+    """The rows of versions by name and number, in one query; what does not exist is left out."""
+    pairs = list(wanted)
     rows = RetryPolicyVersion.objects.raw(
         "SELECT v.* FROM scheduler_retrypolicyversion v "
         "JOIN unnest(%s::text[], %s::int[]) AS w(name, version) ON v.policy_name = w.name AND v.version = w.version",
-        [list(wanted), list(wanted.values())],
+        [[name for name, _ in pairs], [version for _, version in pairs]],
     )
-    return {row.policy_name: row for row in rows}
+    return list(rows)
 
 
 def deployment_check(policy: Policy, *, config: Configuration) -> DeploymentCheck:

@@ -1,0 +1,234 @@
+"""Read jobs: lists by filter, counts by state, and one job with everything known about it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from policies.failures import Failure
+from scheduler.errors import Invalid, NotFound
+from scheduler.models import Decision, Event, Job, JobSpec, Run, RunOutput
+from scheduler.models.ulids import ulid_of, uuid_of
+from scheduler.queries.pages import page_of
+from scheduler.queries.queues import attached_policies
+from scheduler.queries.sentences import decision_sentences
+from scheduler.queries.waiting import reasons_for_waiting, waiting_because
+from scheduler.states import JobState, RunState
+
+FAILED_RUN_STATES = (RunState.FAILED, RunState.LEASE_EXPIRED)
+"""Ends that are failures, with or without a category."""
+EVENTS_SHOWN = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobFilter:
+    """Which jobs. Several values of one field mean any of them; an empty field means all."""
+
+    queue: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    job_set: tuple[str, ...] = ()
+    category_any: tuple[str, ...] = ()
+    """Some run failed of one of these: `oom`, or `oom/limit` with the subcategory."""
+    category_last: tuple[str, ...] = ()
+    """The last failure is one of these."""
+    text: str = ""
+    """In the name of the job set or the owner, or the job's id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRow:
+    """A job as lists show it, with all its runs."""
+
+    job: Job
+    runs: tuple[Run, ...]
+    """Oldest first, each with its decision loaded."""
+    waiting_because: str = ""
+
+    @property
+    def last_run(self) -> Run | None:
+        """The newest run, ended or not."""
+        return self.runs[-1] if self.runs else None
+
+    @cached_property
+    def last_failed_run(self) -> Run | None:
+        """The newest run that failed."""
+        return next((run for run in reversed(self.runs) if run.state in FAILED_RUN_STATES), None)
+
+    @property
+    def last_failure(self) -> Failure | None:
+        """What the newest failed run failed of; None when it has no category, or no run failed."""
+        run = self.last_failed_run
+        return Failure(category=run.category, subcategory=run.subcategory) if run and run.category else None
+
+    @property
+    def last_decision(self) -> Decision | None:
+        """What was decided about the newest failed run; None when no policy decided, or not yet."""
+        return decision_of(self.last_failed_run)
+
+    @property
+    def last_verdict(self) -> str:
+        """The word of that decision, or nothing."""
+        return self.last_decision.verdict if self.last_decision else ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobPage:
+    """Some of the jobs of a filter, newest first."""
+
+    rows: tuple[JobRow, ...]
+    next: str
+    """The cursor of the page after this one; empty on the last."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobDetail:
+    """One job with everything known about it."""
+
+    row: JobRow
+    pod_spec: Mapping[str, Any]
+    """As submitted."""
+    sentences: Mapping[UUID, str]
+    """Run id → what was decided about it and why; runs no policy decided about are absent."""
+    runs_with_output: frozenset[str]
+    """Ids of runs whose output was kept."""
+    retry_policies: tuple[str, ...]
+    """Attached to its queue, in order of precedence."""
+    events: tuple[Event, ...] = field(default=())
+    """Newest first, at most EVENTS_SHOWN."""
+    more_events: bool = False
+
+    @property
+    def job(self) -> Job:
+        return self.row.job
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Oldest first, each with its error and decision loaded."""
+        return self.row.runs
+
+    @property
+    def waiting_because(self) -> str:
+        """Why it waits, while it is queued."""
+        return self.row.waiting_because
+
+
+def find_jobs(wanted: JobFilter) -> QuerySet[Job]:
+    """The jobs of a filter, newest first, each with its job set loaded. Raises Invalid for an id that is none."""
+    jobs = Job.objects.select_related("job_set").order_by("-submitted_at", "-id")
+    if wanted.queue:
+        jobs = jobs.filter(queue__in=wanted.queue)
+    if wanted.states:
+        jobs = jobs.filter(state__in=wanted.states)
+    if wanted.ids:
+        jobs = jobs.filter(id__in=[job_id_of(text) for text in wanted.ids])
+    if wanted.job_set:
+        jobs = jobs.filter(job_set__name__in=wanted.job_set)
+    if wanted.category_any:
+        jobs = jobs.filter(Exists(_failures_of(wanted.category_any)))
+    if wanted.category_last:
+        later = Run.objects.filter(
+            job=OuterRef("job"), number__gt=OuterRef("number"), state__in=FAILED_RUN_STATES
+        )
+        jobs = jobs.filter(Exists(_failures_of(wanted.category_last).filter(~Exists(later))))
+    return jobs.filter(_with_text(wanted.text)) if wanted.text else jobs
+
+
+def job_page(wanted: JobFilter, *, limit: int = 50, cursor: str = "") -> JobPage:
+    """A page of the jobs of a filter, in four queries whatever its size. Raises Invalid."""
+    jobs, rest = page_of(
+        find_jobs(wanted), time="submitted_at", key="id", parse=job_id_of, limit=limit, cursor=cursor
+    )
+    return JobPage(rows=tuple(job_rows(jobs)), next=rest)
+
+
+def job_rows(jobs: Collection[Job]) -> list[JobRow]:
+    """Jobs with their runs and reasons for waiting, in their order."""
+    runs: dict[str, list[Run]] = defaultdict(list)
+    ids = [job.id for job in jobs]
+    for run in Run.objects.filter(job__in=ids).select_related("decision").order_by("job_id", "number"):
+        runs[run.job_id].append(run)
+    waiting = reasons_for_waiting(jobs)
+    return [
+        JobRow(job=job, runs=tuple(runs[job.id]), waiting_because=waiting.get(job.id, "")) for job in jobs
+    ]
+
+
+def state_counts(wanted: JobFilter) -> dict[JobState, int]:
+    """How many jobs of the filter are in each state, whatever states it names; every state is there."""
+    everywhere = JobFilter(
+        queue=wanted.queue,
+        ids=wanted.ids,
+        job_set=wanted.job_set,
+        category_any=wanted.category_any,
+        category_last=wanted.category_last,
+        text=wanted.text,
+    )
+    counted = find_jobs(everywhere).order_by("state").values_list("state").annotate(count=Count("id"))
+    return dict.fromkeys(JobState, 0) | {JobState(state): count for state, count in counted}
+
+
+def job_detail(job_id: str) -> JobDetail:
+    """One job with spec, runs, decisions and newest events, in a fixed number of queries. Raises NotFound."""
+    job = find_job(job_id)
+    runs = tuple(Run.objects.filter(job=job).select_related("error", "decision").order_by("number"))
+    decisions = [decision for run in runs if (decision := decision_of(run))]
+    newest = list(Event.objects.filter(job=job).order_by("-number")[: EVENTS_SHOWN + 1])
+    spec = JobSpec.objects.filter(job=job).first()
+    with_output = RunOutput.objects.filter(run__job=job).values_list("run_id", flat=True)
+    return JobDetail(
+        row=JobRow(job=job, runs=runs, waiting_because=waiting_because(job)),
+        sentences=decision_sentences(decisions),
+        pod_spec=spec.pod_spec if spec else {},
+        runs_with_output=frozenset(str(run_id) for run_id in with_output),
+        retry_policies=attached_policies([job.queue_id]).get(job.queue_id, ()),
+        events=tuple(newest[:EVENTS_SHOWN]),
+        more_events=len(newest) > EVENTS_SHOWN,
+    )
+
+
+def find_job(job_id: str) -> Job:
+    """A job with its job set loaded. Raises NotFound, also for what is no job id at all."""
+    try:
+        return Job.objects.select_related("job_set").get(id=uuid_of(job_id))
+    except (ValueError, Job.DoesNotExist) as error:
+        raise NotFound("job", job_id[:60]) from error
+
+
+def decision_of(run: Run | None) -> Decision | None:
+    """The decision about a run that was read with it, if there is one."""
+    try:
+        return run.decision if run else None
+    except ObjectDoesNotExist:
+        return None
+
+
+def job_id_of(text: str) -> str:
+    """A job id as it is shown, of any letter case. Raises Invalid."""
+    try:
+        return ulid_of(uuid_of(text))
+    except ValueError as error:
+        raise Invalid(str(error), path="id") from error
+
+
+def _failures_of(categories: Iterable[str]) -> QuerySet[Run]:
+    named = Q()
+    for text in categories:
+        category, slash, subcategory = text.partition("/")
+        named |= Q(category=text)
+        if slash:
+            named |= Q(category=category, subcategory=subcategory)
+    return Run.objects.filter(named, job=OuterRef("pk"), state__in=FAILED_RUN_STATES)
+
+
+def _with_text(text: str) -> Q:
+    found = Q(job_set__name__icontains=text) | Q(owner__icontains=text)
+    try:
+        return found | Q(id=uuid_of(text))
+    except ValueError:
+        return found

@@ -1,0 +1,149 @@
+"""Read runs, their output, and the decisions about them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from policies.decision import Verdict
+from scheduler.errors import Invalid, NotFound
+from scheduler.models import Decision, Run, RunOutput
+from scheduler.queries.jobs import decision_of, find_job
+from scheduler.queries.pages import page_of
+from scheduler.queries.sentences import decision_sentences, with_sentences
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFilter:
+    """Which runs. Several values of one field mean any of them; an empty field means all."""
+
+    job: str = ""
+    executor: str = ""
+    node: str = ""
+    states: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunPage:
+    """Some of the runs of a filter, the one leased last first."""
+
+    runs: tuple[Run, ...]
+    sentences: Mapping[UUID, str]
+    """Run id → what was decided about it and why; runs no policy decided about are absent."""
+    next: str
+    """The cursor of the page after this one; empty on the last."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunDetail:
+    """One run, with its job, error and decision loaded."""
+
+    run: Run
+    has_output: bool
+    sentence: str
+    """What was decided about it and why; empty when no policy decided, or not yet."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecisionFilter:
+    """Which decisions; an empty field means all."""
+
+    job: str = ""
+    policy: str = ""
+    verdict: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecisionRow:
+    """A decision with its run and job loaded, and the sentence people read."""
+
+    decision: Decision
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecisionPage:
+    """Some of the decisions of a filter, the newest first."""
+
+    rows: tuple[DecisionRow, ...]
+    next: str
+    """The cursor of the page after this one; empty on the last."""
+
+
+def find_runs(wanted: RunFilter) -> QuerySet[Run]:
+    """The runs of a filter, the one leased last first, with error and decision. Raises NotFound for the job."""
+    runs = Run.objects.select_related("error", "decision", "job__job_set").order_by("-leased_at", "-id")
+    if wanted.job:
+        runs = runs.filter(job=find_job(wanted.job))
+    if wanted.executor:
+        runs = runs.filter(executor=wanted.executor)
+    if wanted.node:
+        runs = runs.filter(node=wanted.node)
+    if wanted.states:
+        runs = runs.filter(state__in=wanted.states)
+    return runs.filter(category__in=wanted.category) if wanted.category else runs
+
+
+def run_page(wanted: RunFilter, *, limit: int = 50, cursor: str = "") -> RunPage:
+    """A page of the runs of a filter. Raises Invalid, and NotFound for the job."""
+    runs, rest = page_of(
+        find_runs(wanted), time="leased_at", key="id", parse=UUID, limit=limit, cursor=cursor
+    )
+    decisions = [decision for run in runs if (decision := decision_of(run))]
+    return RunPage(runs=tuple(runs), sentences=decision_sentences(decisions), next=rest)
+
+
+def run_detail(run_id: str) -> RunDetail:
+    """One run. Raises NotFound."""
+    run = find_runs(RunFilter()).filter(id=_id_of(run_id)).first()
+    if run is None:
+        raise NotFound("run", run_id[:60])
+    decision = decision_of(run)
+    return RunDetail(
+        run=run,
+        has_output=RunOutput.objects.filter(run=run).exists(),
+        sentence=decision_sentences([decision])[run.id] if decision else "",
+    )
+
+
+def run_output(run_id: str) -> RunOutput | None:
+    """What was kept of a run's output; None when nothing was. Raises NotFound for the run."""
+    output = RunOutput.objects.filter(run=_id_of(run_id)).first()
+    if output is None and not Run.objects.filter(id=_id_of(run_id)).exists():
+        raise NotFound("run", run_id[:60])
+    return output
+
+
+def find_decisions(wanted: DecisionFilter) -> QuerySet[Decision]:
+    """The decisions of a filter, the newest first, with run and job. Raises NotFound for the job, and Invalid."""
+    decisions = Decision.objects.select_related("run", "job").order_by("-decided_at", "-run_id")
+    if wanted.job:
+        decisions = decisions.filter(job=find_job(wanted.job))
+    if wanted.policy:
+        decisions = decisions.filter(policy_name=wanted.policy)
+    if wanted.verdict and wanted.verdict not in list(Verdict):
+        raise Invalid(f"verdict takes one of {', '.join(Verdict)}.", path="verdict")
+    return decisions.filter(verdict=wanted.verdict) if wanted.verdict else decisions
+
+
+def decision_page(wanted: DecisionFilter, *, limit: int = 50, cursor: str = "") -> DecisionPage:
+    """A page of the decisions of a filter, in two queries. Raises as `find_decisions` does."""
+    found, rest = page_of(
+        find_decisions(wanted), time="decided_at", key="run_id", parse=UUID, limit=limit, cursor=cursor
+    )
+    rows = (DecisionRow(decision=decision, sentence=sentence) for decision, sentence in with_sentences(found))
+    return DecisionPage(rows=tuple(rows), next=rest)
+
+
+def recent_decisions(*, policy: str, limit: int) -> list[Decision]:
+    """The newest decisions of every version of a policy, each with its run and job loaded."""
+    return list(find_decisions(DecisionFilter(policy=policy))[:limit])
+
+
+def _id_of(run_id: str) -> UUID:
+    try:
+        return UUID(run_id)
+    except ValueError as error:
+        raise NotFound("run", run_id[:60]) from error
