@@ -18,7 +18,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from lookout.wire.connection import Connection
-from lookout.wire.credentials import Credentials, find_credentials
+from lookout.wire.credentials import Credentials, find_credentials, tidy_address
 from lookout.wire.errors import (
     AddressInvalid,
     AddressUnknown,
@@ -33,6 +33,7 @@ from lookout.wire.errors import (
     Refused,
     TackError,
     TokenFileUnreadable,
+    TokenInvalid,
     TooSlow,
     UnexpectedAnswer,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "SubmittedJob",
     "TackError",
     "TokenFileUnreadable",
+    "TokenInvalid",
     "TooSlow",
     "UnexpectedAnswer",
 ]
@@ -96,15 +98,15 @@ class Client:
     """Speaks to one Tack as one person. Close it, or use it in a `with`; one thread at a time."""
 
     def __init__(self, url: str, *, token: str = "", timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        found = find_credentials(url=url, token=token, environment={"TACK_VAR": "/nonexistent"})
-        self._connection = Connection(found, timeout_seconds=timeout_seconds)
+        credentials = Credentials(url=tidy_address(url), token=token)
+        self._connection = Connection(credentials, timeout_seconds=timeout_seconds)
 
     @classmethod
     def from_environment(
         cls, *, url: str = "", token_file: Path | None = None, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> Self:
         """The Tack named by the arguments, else by TACK_URL and TACK_TOKEN, else the one started here by `tack up`."""
-        found: Credentials = find_credentials(url=url, token_file=token_file)
+        found = find_credentials(url=url, token_file=token_file)
         return cls(found.url, token=found.token, timeout_seconds=timeout_seconds)
 
     @property

@@ -4,7 +4,6 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,11 +47,6 @@ class LoadedFile:
     lines: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[FileProblem, ...] = ()
 
-    @property
-    def is_json(self) -> bool:
-        """Whether the text is JSON rather than YAML."""
-        return self.text.lstrip().startswith("{")
-
     def refused(self, problems: Iterable[Any]) -> FileRefused:
         """The error that tells these problems (anything with path, message and line) about this file."""
         return FileRefused(
@@ -69,9 +63,13 @@ class LoadedFile:
 
     def line_of(self, path: str) -> int | None:
         """The line of a path, or of the nearest thing around it that is in the file."""
-        while path and path not in self.lines:
-            path = path[: max(path.rfind("."), path.rfind("["), 0)]
-        return self.lines.get(path) if path else None
+        return _nearest_line(self.lines, path)
+
+
+def _nearest_line(lines: Mapping[str, int], path: str) -> int | None:
+    while path and path not in lines:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return lines.get(path) if path else None
 
 
 def read_file(path: Path) -> LoadedFile:
@@ -99,26 +97,21 @@ def load_file(path: Path) -> LoadedFile:
         value = None if node is None else reading.value(node, "", _DEEPEST)
     except (yaml.YAMLError, RecursionError) as error:
         return replace(read, value=_json_that_is_no_yaml(read, _syntax(error)))
-    if read.is_json:
-        with suppress(ValueError, RecursionError):  # it may still be YAML that begins with a brace
-            # YAML reads escaped pairs in JSON as halves that cannot be sent.
-            value = json.loads(read.text, parse_constant=_refuse_constant)
     return replace(read, value=value, lines=reading.lines, problems=tuple(reading.problems))
 
 
 def _json_that_is_no_yaml(read: LoadedFile, problem: FileProblem) -> Any:
-    """JSON indented with tabs is no YAML, and JSON all the same."""
+    """JSON that holds a character as an escaped pair is no YAML, and JSON all the same."""
     try:
         return json.loads(read.text, object_pairs_hook=_each_key_once, parse_constant=_refuse_constant)
     except _KeyTwice as error:
-        twice = FileProblem(path=str(error), message=_TWICE)
-        raise FileRefused(read.name, [twice]) from error
+        raise FileRefused(read.name, [FileProblem(path=str(error), message=_TWICE)]) from error
     except (ValueError, RecursionError):
         raise FileRefused(read.name, [problem]) from None
 
 
 class _KeyTwice(ValueError):
-    """A key is in an object twice."""
+    """A key is in an object twice. The message is the key."""
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -152,7 +145,8 @@ class _Reading:
         self._seen: set[int] = set()
 
     def value(self, node: yaml.Node, path: str, depth: int) -> Any:
-        self.lines.setdefault(path, node.start_mark.line + 1)
+        # An alias is the node it stands for, which began further up.
+        self.lines.setdefault(path, max(node.start_mark.line + 1, _nearest_line(self.lines, path) or 0))
         if depth == 0:
             return self._refuse(node, path, "This is nested too deep. Write it flatter.")
         if isinstance(node, yaml.ScalarNode):
@@ -185,7 +179,8 @@ class _Reading:
         return found
 
     def _refuse(self, node: yaml.Node, path: str, message: str) -> None:
-        self.problems.append(FileProblem(path=path, message=message, line=node.start_mark.line + 1))
+        line = max(node.start_mark.line + 1, self.lines.get(path, 0))
+        self.problems.append(FileProblem(path=path, message=message, line=line))
 
 
 def _told(name: str, problem: FileProblem) -> str:

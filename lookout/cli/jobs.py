@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from lookout.cli import words
-from lookout.cli.files import load_file
+from lookout.cli.files import FileProblem, LoadedFile, load_file
 from lookout.cli.printing import NONE, age, console, print_as, state_text, table
 from lookout.client import Job
 
@@ -32,17 +32,26 @@ STATES = (
 def submit(file: Path, *, dry_run: bool) -> None:
     """Submit the jobs in FILE (- is the standard input)."""
     loaded = load_file(file)
-    if loaded.problems:
-        raise loaded.refused(loaded.problems)
+    job_set = _job_set(loaded)
     with words.problems_told_of(loaded):
         jobs = words.client().submit_jobs(loaded.value, dry_run=dry_run)
     if dry_run:
         click.echo(f"{loaded.name} is valid. Nothing was submitted.")
         return
-    job_set = next(value for key, value in loaded.value.items() if key.lower() == "jobsetid")
     for job in jobs:
         again = "" if job.created else f" (it was there already, with client id {job.client_id})"
         click.echo(f"Submitted job with id {job.job_id} to job set {job_set}{again}")
+
+
+def _job_set(file: LoadedFile) -> str:
+    """The id of the job set in a file that is fit to be sent. Raises FileRefused."""
+    if file.problems:
+        raise file.refused(file.problems)
+    if not isinstance(file.value, dict):
+        raise file.refused(
+            [FileProblem(path="", message="There are no jobs here. Begin with queue, jobSetId and jobs.")]
+        )
+    return next((str(value) for key, value in file.value.items() if key.lower() == "jobsetid"), "")
 
 
 @click.command("cancel", cls=words.Command)

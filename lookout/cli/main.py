@@ -68,9 +68,9 @@ def main(arguments: Sequence[str]) -> int:
     """Run one command. 0: done; 1: refused or failed; 2: not a command; 130: interrupted; others: see the command."""
     try:
         code = tack.main(list(arguments), prog_name="tack", standalone_mode=False)
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Abort:
-        click.echo(err=True)
         return 130
     except click.ClickException as error:
         error.show()
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         _tell(error)
         return 1
     except BrokenPipeError:
-        # Whoever read our output has seen enough; without this Python complains once more when it exits.
+        # Whoever reads us has seen enough. Without this Python complains about the rest when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

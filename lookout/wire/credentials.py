@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lookout.wire.errors import AddressInvalid, AddressUnknown, TokenFileUnreadable
+from lookout.wire.errors import AddressInvalid, AddressUnknown, TokenFileUnreadable, TokenInvalid
 
 _CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """An address without a slash at its end, and a token, which may be empty."""
+    """An address without a slash at its end, and a token, which may be empty. Raises TokenInvalid."""
 
     url: str
     token: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.token.isascii() and self.token.isprintable()):
+            raise TokenInvalid
 
 
 def find_credentials(
@@ -38,8 +42,8 @@ def find_credentials(
     named = url or ("" if token_file else environment.get("TACK_URL", "")) or kept.url
     if not named:
         raise AddressUnknown
-    address = _tidy(named)
-    belongs = not kept.url or _tidy(kept.url) == address
+    address = tidy_address(named)
+    belongs = not kept.url or tidy_address(kept.url) == address
     asked = token or ("" if token_file else environment.get("TACK_TOKEN", ""))
     return Credentials(url=address, token=asked or (kept.token if belongs else ""))
 
@@ -65,8 +69,13 @@ def _kept_by_up(environment: Mapping[str, str]) -> Credentials:
     return read_token_file(path) if os.access(path, os.R_OK) else Credentials(url="")
 
 
-def _tidy(url: str) -> str:
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+def tidy_address(url: str) -> str:
+    """The address without a slash at its end. Raises AddressInvalid."""
+    try:
+        parts = urlsplit(url.strip())
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise AddressInvalid(url) from error
+    if not is_good or parts.query or parts.fragment:
         raise AddressInvalid(url)
     return url.strip().rstrip("/")

@@ -62,6 +62,13 @@ class TokenFileUnreadable(TackError):
         )
 
 
+class TokenInvalid(TackError):
+    """What was given as a token cannot be one."""
+
+    def __init__(self) -> None:
+        super().__init__("The token holds characters no token has. Copy it again, without what is around it.")
+
+
 class UnexpectedAnswer(TackError):
     """What came back is not an answer of Tack."""
 

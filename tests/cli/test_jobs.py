@@ -1,0 +1,224 @@
+"""`tack submit`, `cancel`, `get jobs`, `get job`: what people read, and what programs read."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lookout.cli.printing import age, plain, span
+from tests.cli.answers import JOB_ID, SENTENCE, failed_run, job_view, run_view
+from tests.cli.conftest import Tack
+from tests.cli.small_server import Answer, SmallServer, refusal
+
+FILE = """\
+queue: nightly
+jobSetId: report
+jobs:
+  - clientId: first
+    podSpec:
+      containers:
+        - name: main
+          image: none
+          command: [sh, -c, "true"]
+          resources: {limits: {memory: 64Mi, cpu: 100m}, requests: {memory: 64Mi, cpu: 100m}}
+"""
+
+
+@pytest.fixture
+def job_file(tmp_path: Path) -> Path:
+    path = tmp_path / "job.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def test_submit_sends_the_file_and_tells_the_ids(server: SmallServer, tack: Tack, job_file: Path) -> None:
+    answer = {"jobs": [{"jobId": "a", "clientId": None, "created": True}]}
+    server.on("POST jobs", answer, status=201)
+    said = tack("submit", str(job_file))
+    assert (said.code, said.out) == (0, "Submitted job with id a to job set report\n")
+    assert server.asked[-1].body == yaml.safe_load(FILE)
+    assert server.asked[-1].query == {}
+
+
+def test_a_second_submission_of_the_same_client_id_is_told(
+    server: SmallServer, tack: Tack, job_file: Path
+) -> None:
+    server.on("POST jobs", {"jobs": [{"jobId": "a", "clientId": "first", "created": False}]})
+    assert tack("submit", str(job_file)).out == (
+        "Submitted job with id a to job set report (it was there already, with client id first)\n"
+    )
+
+
+def test_a_dry_run_has_tack_check_the_file(server: SmallServer, tack: Tack, job_file: Path) -> None:
+    server.on("POST jobs", {"jobs": []})
+    said = tack("submit", str(job_file), "--dry-run")
+    assert said.out == f"{job_file} is valid. Nothing was submitted.\n"
+    assert server.asked[-1].query == {"dryRun": ["true"]}
+
+
+def test_problems_of_a_job_file_are_told_by_line(server: SmallServer, tack: Tack, job_file: Path) -> None:
+    problems = [
+        {
+            "path": "jobs[0].podSpec.containers[0].resources.limits.memory",
+            "message": "64Mo is not a quantity.",
+        },
+        {"path": "jobs[0].podSpec.containers[0].imagePullPolicy", "message": "Write it."},
+        {"path": "", "message": "There is no queue 'nightly'."},
+    ]
+    server.on("POST jobs", refusal(400, "invalid", "There are 3 problems.", problems))
+    said = tack("submit", str(job_file))
+    assert said.code == 1
+    assert said.err.splitlines() == [
+        f"Error: {job_file}:10: jobs[0].podSpec.containers[0].resources.limits.memory: 64Mo is not a quantity.",
+        f"{job_file}:7: jobs[0].podSpec.containers[0].imagePullPolicy: Write it.",
+        f"{job_file}: There is no queue 'nightly'.",
+    ]
+
+
+def test_an_ambiguous_job_file_is_not_sent(server: SmallServer, tack: Tack, job_file: Path) -> None:
+    job_file.write_text(FILE + "queue: other\n")
+    said = tack("submit", str(job_file))
+    assert (said.code, server.asked) == (1, [])
+    assert said.err == f"Error: {job_file}:11: queue: This key is there twice. Keep one of them.\n"
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "text\n"])
+def test_a_file_that_holds_no_jobs_is_refused(tack: Tack, job_file: Path, text: str) -> None:
+    job_file.write_text(text)
+    said = tack("submit", str(job_file))
+    assert said.code == 1
+    assert "There are no jobs here. Begin with queue, jobSetId and jobs." in said.err
+
+
+def test_cancel_tells_what_became_of_each(server: SmallServer, tack: Tack) -> None:
+    server.on("POST jobs/cancel", {"cancelled": ["a"], "cancelling": ["b"], "unchanged": ["c"]})
+    said = tack("cancel", "a", "b", "c", "--reason", "enough")
+    assert said.out == (
+        "Cancelled job a\nRequested cancellation of job b\nJob c had ended, or was being cancelled, already\n"
+    )
+    assert server.asked[-1].body == {"jobIds": ["a", "b", "c"], "reason": "enough"}
+
+
+def test_cancel_without_a_job_is_a_usage_error(tack: Tack) -> None:
+    assert tack("cancel").code == 2
+
+
+def test_get_jobs_sends_every_filter(server: SmallServer, tack: Tack) -> None:
+    server.on("GET jobs", {"jobs": [], "next": None})
+    filters = {
+        "--queue": ("queue", "nightly"),
+        "--state": ("state", "failed"),
+        "--job-set": ("jobSet", "report/2026"),
+        "--category-any": ("category.any", "oom"),
+        "--category-last": ("category.last", "oom"),
+    }
+    said = tack("get", "jobs", *(word for flag, (_, value) in filters.items() for word in (flag, value)))
+    assert (said.code, said.out, said.err) == (0, "", "No jobs.\n")
+    assert server.asked[-1].query == {name: [value] for name, value in filters.values()} | {"limit": ["51"]}
+
+
+def test_get_jobs_prints_a_table_that_programs_can_split(server: SmallServer, tack: Tack) -> None:
+    long_set = "a-job-set-with-a-name-that-is-longer-than-any-terminal-is-wide/" * 3
+    queued = job_view("b", state="queued", lastFailure=None, runCount=0, jobSetId=long_set)
+    server.on("GET jobs", {"jobs": [job_view(), queued], "next": None})
+    heading, first, second = tack("get", "jobs").out.splitlines()
+    assert heading.split() == ["JOB", "QUEUE", "JOB", "SET", "STATE", "RUNS", "CATEGORY", "AGE"]
+    assert first.split()[:6] == [JOB_ID, "nightly", "report", "succeeded", "2", "oom"]
+    assert second.split()[:6] == ["b", "nightly", long_set, "queued", "0", "-"]
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_get_jobs_prints_what_the_api_answers(server: SmallServer, tack: Tack, form: str) -> None:
+    server.on("GET jobs", {"jobs": [job_view()], "next": None})
+    said = tack("get", "jobs", "-o", form)
+    read: Any = json.loads(said.out) if form == "json" else yaml.safe_load(said.out)
+    assert read == {"jobs": [job_view()]}
+
+
+def test_get_jobs_says_when_there_are_more(server: SmallServer, tack: Tack) -> None:
+    server.on("GET jobs", {"jobs": [job_view("a"), job_view("b")], "next": "b"})
+    said = tack("get", "jobs", "--limit", "1", "-o", "json")
+    assert [job["jobId"] for job in json.loads(said.out)["jobs"]] == ["a"]
+    assert said.err == "There are more than these 1: --limit shows more, filters fewer.\n"
+
+
+def test_an_unknown_state_is_a_usage_error_that_lists_them(tack: Tack) -> None:
+    said = tack("get", "jobs", "--state", "done")
+    assert said.code == 2
+    assert "succeeded" in said.err
+
+
+def test_get_job_tells_the_whole_story(server: SmallServer, tack: Tack) -> None:
+    second = run_view(2, undecidedBecause=None, memoryLimitBytes=128 * 1024 * 1024)
+    server.on(f"GET jobs/{JOB_ID}", job_view() | {"spec": {}, "runs": [failed_run(), second]})
+    out = tack("get", "job", JOB_ID).out
+    assert "128Mi (submitted with 64Mi)" in out
+    lines = [line.split() for line in out.splitlines()]
+    heading = lines.index(
+        ["RUN", "STATE", "NODE", "STARTED", "TOOK", "EXIT", "CATEGORY", "RETRYABLE", "MEMORY", "PEAK"]
+    )
+    assert lines[heading + 1][:3] == ["1", "failed", "local-1"]
+    assert lines[heading + 1][-6:] == ["7s", "137", "oom", "yes", "64Mi", "60Mi"]
+    assert lines[heading + 2][-6:] == ["7s", "0", "-", "-", "128Mi", "60Mi"]
+    assert f"Run 1: {SENTENCE}" in out
+    assert "Last error, of run 1:\nContainer main failed with exit code 137 because OOMKilled\n" in out
+
+
+def test_get_job_says_why_no_policy_decided(server: SmallServer, tack: Tack) -> None:
+    run = failed_run(decision=None, undecidedBecause="no_policy", retryable=False)
+    server.on(f"GET jobs/{JOB_ID}", job_view(state="failed") | {"spec": {}, "runs": [run]})
+    assert (
+        "Run 1: No retry policy decided: the queue has no retry policy.\n" in tack("get", "job", JOB_ID).out
+    )
+
+
+def test_get_job_of_one_that_waits_says_why(server: SmallServer, tack: Tack) -> None:
+    waits = job_view(state="queued", waitingBecause="no node has 128Mi free", avoidedNodes=["local-1"])
+    server.on(f"GET jobs/{JOB_ID}", waits | {"spec": {}, "runs": []})
+    out = tack("get", "job", JOB_ID, "--output").out
+    assert "no node has 128Mi free" in out
+    assert "local-1" in out
+    assert "There is no output: the job has not run." in out
+
+
+def test_get_job_prints_the_last_output_without_what_steers_a_terminal(
+    server: SmallServer, tack: Tack
+) -> None:
+    server.on(f"GET jobs/{JOB_ID}", job_view() | {"spec": {}, "runs": [failed_run(), run_view(2)]})
+    server.on("GET runs/r2/output", Answer(pieces=("one\n[bold]\x1b[2Jtwo",), media="text/plain"))
+    assert tack("get", "job", JOB_ID, "--output").out.endswith("Output of run 2:\none\n[bold][2Jtwo\n")
+
+
+def test_get_job_without_output_says_so(server: SmallServer, tack: Tack) -> None:
+    server.on(f"GET jobs/{JOB_ID}", job_view() | {"spec": {}, "runs": [run_view(1)]})
+    assert tack("get", "job", JOB_ID, "--output").out.endswith("Run 1 left no output.\n")
+
+
+def test_markup_in_what_jobs_say_stays_text(server: SmallServer, tack: Tack) -> None:
+    run = failed_run(error={"message": "[red]boom[/red]", "reason": "AppError", "containers": []})
+    server.on(f"GET jobs/{JOB_ID}", job_view() | {"spec": {}, "runs": [run]})
+    assert "[red]boom[/red]" in tack("get", "job", JOB_ID).out
+
+
+def test_get_job_as_json_is_what_the_api_answers(server: SmallServer, tack: Tack) -> None:
+    answer = job_view() | {"spec": {"containers": []}, "runs": [failed_run()]}
+    server.on(f"GET jobs/{JOB_ID}", answer)
+    assert json.loads(tack("get", "job", JOB_ID, "-o", "json").out) == answer
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-5, "0s"), (0, "0s"), (59.9, "59s"), (60, "1m"), (192, "3m12s"), (7500, "2h5m"), (3600, "1h"), (3601, "1h"),
+     (86_400, "1d"), (97_200, "1d3h")],
+)  # fmt: skip
+def test_times_are_told_in_their_two_largest_units(seconds: float, words: str) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    assert span(timedelta(seconds=seconds)) == words
+    assert age(now - timedelta(seconds=seconds), now=now) == words
+
+
+def test_plain_text_keeps_lines_tabs_and_letters() -> None:
+    assert plain("größe\t→\n\x1b[31mred\x07\r\u202e") == "größe\t→\n[31mred"
