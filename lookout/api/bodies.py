@@ -80,11 +80,11 @@ def query_of[T](request: HttpRequest, shape: type[T]) -> T:
 
 
 def _parameter(field: Field, values: list[str]) -> Any:
-    """The last text of a parameter, or all of them for a list, made into what the field's type reads."""
+    """The text of a parameter, or all of them for a list, made into what the field's type reads."""
     kind = optional(field.type) or field.type
-    if is_list(kind):
+    if is_list(kind) or len(values) > 1:
         return values
-    text = values[-1]
+    (text,) = values
     if kind is bool:
         return {"true": True, "1": True, "": True, "false": False, "0": False}.get(text.lower(), text)
     if kind is int and text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20:

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from lookout.access import NotSignedIn, TokenUnknown, WrongScope
 from lookout.api.bodies import BodyTooLarge, MediaTypeUnknown
 from lookout.api.shapes import WhenKnown, encode
+from lookout.filters import FilterInvalid
 from policies.problems import DocumentInvalid, Problem
 from scheduler.actors import NotPermitted
 from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -115,6 +116,11 @@ def answer_exception(error: Exception, context: dict[str, Any]) -> Response:
     """REST framework's exception handler: whatever was raised, in the one form."""
     if isinstance(error, DocumentInvalid):
         return refusal(400, "invalid", _summary(error.problems), problems=error.problems)
+    if isinstance(error, FilterInvalid):
+        found = tuple(
+            Problem(path=each.field, message=each.message, code="invalid") for each in error.problems
+        )
+        return refusal(400, "invalid", _summary(found), problems=found)
     if isinstance(error, Unavailable):
         return refusal(503, "unavailable", str(error), headers={"Retry-After": str(error.retry_after)})
     for kind in type(error).__mro__:

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.plumbing import ResolvedComponent
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from lookout.api.bodies import JSON, YAML
@@ -48,7 +47,7 @@ def described(
 ) -> Callable[[Any], Any]:
     """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named."""
     media = (JSON, YAML[0]) if yaml else (JSON,)
-    responses = {status: answer, **(others or {})}
+    responses = {**({status: answer} if answer else {}), **(others or {})}
     responses |= dict.fromkeys((*refusals, 401, 403), Refusal)
 
     def describe(method: Any) -> Any:
@@ -171,7 +170,3 @@ class ShapeExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-cal
                 component.schema = schema_of_shape(shape, left, is_sent=is_sent)
                 auto_schema.registry.register_on_missing(component)
         return schema
-
-
-TEXT = {(200, "text/plain"): OpenApiTypes.STR}
-"""An answer that is text."""

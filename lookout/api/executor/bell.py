@@ -81,7 +81,7 @@ class WorkBell:
 
     def _pass_on(self, line: psycopg.Connection[Any]) -> None:
         while not self._stopped.is_set():
-            for bell in line.notifies(timeout=1.0, stop_after=1):
+            for bell in line.notifies(timeout=0.5, stop_after=1):
                 with self._changed:
                     self._rung[bell.payload] += 1
                     self._changed.notify_all()

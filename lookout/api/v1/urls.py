@@ -2,7 +2,10 @@
 
 from django.urls import path
 
+from lookout.api.v1.cancellation import Cancellation
+from lookout.api.v1.events import Events
 from lookout.api.v1.executors import ExecutorEndpoint, Executors
+from lookout.api.v1.jobs import JobEndpoint, Jobs
 from lookout.api.v1.me import MeEndpoint, SignInLinks
 from lookout.api.v1.openapi import OpenApi
 from lookout.api.v1.queues import QueueEndpoint, QueuePolicies, Queues
@@ -13,6 +16,7 @@ from lookout.api.v1.retry_policies import (
     VersionEndpoint,
     Versions,
 )
+from lookout.api.v1.runs import Decisions, RunEndpoint, RunOutputEndpoint, Runs
 
 urlpatterns = [
     path("openapi.json", OpenApi.as_view()),
@@ -26,6 +30,14 @@ urlpatterns = [
     path("retry-policies/<str:name>", RetryPolicyEndpoint.as_view()),
     path("retry-policies/<str:name>/versions", Versions.as_view()),
     path("retry-policies/<str:name>/versions/<int:version>", VersionEndpoint.as_view()),
+    path("jobs", Jobs.as_view()),
+    path("jobs/cancel", Cancellation.as_view()),
+    path("jobs/<str:job_id>", JobEndpoint.as_view()),
+    path("runs", Runs.as_view()),
+    path("runs/<str:run_id>", RunEndpoint.as_view()),
+    path("runs/<str:run_id>/output", RunOutputEndpoint.as_view()),
+    path("decisions", Decisions.as_view()),
+    path("events", Events.as_view()),
     path("executors", Executors.as_view()),
     path("executors/<str:name>", ExecutorEndpoint.as_view()),
 ]
