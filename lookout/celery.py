@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import worker_process_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lookout.settings")
 
 from django.conf import settings
+
+from lookout.embedded.children import end_with_parent
 
 SWEEP_SECONDS = 1.0
 
@@ -60,3 +62,9 @@ def tell_the_supervisor(**_: Any) -> None:
     """Touch the file named by TACK_READY_FILE once the worker takes tasks."""
     if path := os.environ.get("TACK_READY_FILE"):
         Path(path).touch()
+
+
+@worker_process_init.connect
+def leave_with_the_worker(**_: Any) -> None:
+    """A pool process does not outlive its worker, even one that was killed: its tasks are another's by then."""
+    end_with_parent(os.getppid())

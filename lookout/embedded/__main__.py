@@ -28,8 +28,7 @@ def main(arguments: list[str]) -> int:
     options = _parse(arguments)
     if options.check:
         return check(keep=options.keep)
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
-    signal.signal(signal.SIGHUP, _as_ctrl_c)
+    _stop_on_signals()
     try:
         folders = prepare(Path(os.environ.get("TACK_VAR") or CHECKOUT / "var"))
         with only_one(folders):
@@ -189,6 +188,14 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--keep", action="store_true", help="with --check: keep the scratch folder")
     return parser.parse_args(arguments)
+
+
+def _stop_on_signals() -> None:
+    # A script that starts us with & has Ctrl-C ignored for us; whoever sends that signal then still means it.
+    signal.signal(signal.SIGINT, _as_ctrl_c)
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, _as_ctrl_c)
 
 
 def _as_ctrl_c(*_: object) -> NoReturn:

@@ -100,6 +100,20 @@ def end(
     child.wait()
 
 
+def end_with_parent(parent: int) -> None:
+    """End this process at once, by SIGKILL, when `parent` ends. Does nothing where the kernel cannot (macOS)."""
+    if _LIBC is not None:
+        _end_with_parent(parent, signal.SIGKILL)
+
+
+def _end_with_parent(parent: int, number: signal.Signals) -> None:
+    assert _LIBC is not None
+    _LIBC.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    # The parent may have gone before the line above; then nobody would ever tell us.
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def _prepare(identity: Identity, at_our_death: signal.Signals, parent: int) -> Callable[[], None]:
     uid, gid = os.geteuid(), os.getegid()
 
@@ -107,10 +121,7 @@ def _prepare(identity: Identity, at_our_death: signal.Signals, parent: int) -> C
         if identity.in_user_namespace:
             _enter_user_namespace(uid, gid)
         if _LIBC is not None:
-            _LIBC.prctl(_PR_SET_PDEATHSIG, int(at_our_death), 0, 0, 0)
-            # The parent may have gone before the line above; then nobody would ever tell us.
-            if os.getppid() != parent:
-                os._exit(1)
+            _end_with_parent(parent, at_our_death)
 
     return in_the_child
 

@@ -157,7 +157,9 @@ def web_service(stack: Stack) -> Service:
     return Service(
         name="web",
         log=log,
-        start=lambda: spawn(command, log=log, env=env, folder=CHECKOUT, pass_fds=(number,)),
+        start=lambda: spawn(
+            command, log=log, env=env, folder=CHECKOUT, at_our_death=signal.SIGQUIT, pass_fds=(number,)
+        ),
         grace_seconds=8,
     )
 
@@ -174,7 +176,8 @@ def worker_service(stack: Stack) -> Service:
 
     def start() -> subprocess.Popen[bytes]:
         ready.unlink(missing_ok=True)
-        return spawn(command, log=log, env=env, folder=CHECKOUT)
+        # Told by a gentler signal it would first wait for the broker, which is gone as well then.
+        return spawn(command, log=log, env=env, folder=CHECKOUT, at_our_death=signal.SIGKILL)
 
     return Service(name="worker", log=log, start=start, grace_seconds=10)
 
