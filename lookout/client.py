@@ -48,6 +48,8 @@ from lookout.wire.views import (
     Identity,
     Job,
     JobDetail,
+    Node,
+    PolicyCheck,
     Queue,
     RetryPolicy,
     Run,
@@ -70,10 +72,12 @@ __all__ = [
     "Invalid",
     "Job",
     "JobDetail",
+    "Node",
     "NotFound",
     "NotPermitted",
     "NotSignedIn",
     "NothingAnswers",
+    "PolicyCheck",
     "Problem",
     "Queue",
     "Refused",
@@ -168,7 +172,7 @@ class Client:
         return self._connection.ask_for(RetryPolicy, "GET", f"retry-policies/{_segment(name)}")
 
     def retry_policy_versions(self, name: str) -> tuple[RetryPolicy, ...]:
-        """Every version of a policy."""
+        """Every version of a policy, newest first; those of a deleted one are kept."""
         return self._list(RetryPolicy, f"retry-policies/{_segment(name)}/versions", key="versions")
 
     def create_retry_policy(self, document: Document, *, note: str = "", force: bool = False) -> RetryPolicy:
@@ -193,10 +197,9 @@ class Client:
         """Create the policy or give it a new version, whichever is needed."""
         return self._write_policy("POST", "retry-policies", document, apply=True, note=note, force=force)
 
-    def check_retry_policy(self, document: Document) -> Mapping[str, Any]:
-        """The problems of a document and a sentence for each of its rules; nothing is written."""
-        answer = self._connection.ask("POST", "retry-policies/check", **_document(document))
-        return self._object(answer)
+    def check_retry_policy(self, document: Document) -> PolicyCheck:
+        """What is wrong with a document and what its rules do; nothing is written."""
+        return self._connection.ask_for(PolicyCheck, "POST", "retry-policies/check", **_document(document))
 
     def delete_retry_policy(self, name: str, *, detach: bool = False) -> None:
         """Delete a policy; one that does not exist is no error. Raises Conflict while queues use it, unless `detach`."""
@@ -255,7 +258,7 @@ class Client:
         return self._connection.ask_for_text(f"runs/{_segment(run_id)}/output")
 
     def decisions(
-        self, *, job_id: str = "", policy: str = "", verdict: Sequence[str] = (), limit: int | None = None
+        self, *, job_id: str = "", policy: str = "", verdict: str = "", limit: int | None = None
     ) -> Iterator[Decision]:
         """Decisions, newest first, page by page as they are asked for."""
         query = {"job": job_id, "policy": policy, "verdict": verdict}

@@ -65,6 +65,13 @@ def _facts_of(job: JobDetail) -> Iterator[tuple[str, str | Text]]:
         yield "Avoids", ", ".join(job.avoided_nodes)
     if job.waiting_because:
         yield "Waits because", job.waiting_because
+    if job.rejected_because:
+        yield "Rejected because", job.rejected_because
+    if job.cancel_user:
+        yield (
+            "Cancelled by",
+            f"{job.cancel_user}: {job.cancel_reason}" if job.cancel_reason else job.cancel_user,
+        )
     for name, value in job.annotations.items():
         yield "Annotation", f"{name}={value}"
 
@@ -89,7 +96,7 @@ def _print_runs(out: Console, job: JobDetail) -> None:
 
 def _run_row(run: Run) -> list[str | Text]:
     took = span(run.ended_at - run.started_at) if run.ended_at and run.started_at else NONE
-    retryable = NONE if run.retryable is None or run.failure is None else "yes" if run.retryable else "no"
+    retryable = NONE if run.retryable is None else "yes" if run.retryable else "no"
     return [
         str(run.number),
         state_text(run.state),

@@ -77,6 +77,8 @@ def watch(queue: str, job_set: str, *, raw: bool) -> None:
         click.echo(f"Watching job set {job_set}")
     watched = WatchedJobSet()
     _print(tack.events(queue, job_set), watched, raw=raw)
+    if not watched.last:
+        click.echo(f"It has no jobs yet. Waiting for the first in queue {queue}.", err=True)
     if not watched.has_ended:
         _follow(tack, queue, job_set, watched, raw=raw)
     if watched.has_failures:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from lookout.wire.errors import Problem
+
 
 def _answer() -> Any:
     return field(default_factory=dict, repr=False, compare=False)
@@ -38,11 +40,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a job asks for now, grown by its retries."""
+    """What is reserved for a job now, grown by its retries. `others` by name, in whole units."""
 
     cpu_millicores: int | None = None
     memory_request_bytes: int | None = None
     memory_limit_bytes: int | None = None
+    others: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +73,14 @@ class Decision:
     verdict: str
     reason: str = ""
     sentence: str = ""
-    policy: str | None = None
-    version: int | None = None
+    policy: str = ""
+    version: int = 0
     rule_index: int | None = None
     policy_budget: BudgetChange | None = None
     global_budget: BudgetChange | None = None
     memory_from_bytes: int | None = None
     memory_to_bytes: int | None = None
-    avoids_nodes: tuple[str, ...] | None = None
+    avoids_nodes: tuple[str, ...] = ()
     decided_at: datetime | None = None
     json: Mapping[str, Any] = _answer()
 
@@ -90,40 +93,44 @@ class ContainerEnd:
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
+    init: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
-    """What the executor said about a run that ended badly."""
+    """Why a run ended badly, in the words of whoever saw it."""
 
     message: str = ""
     reason: str = ""
     containers: tuple[ContainerEnd, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One try of a job on one node. `number` counts from 0 or 1 as Tack numbers it; the order of runs is theirs."""
+    """One try of a job on one node. `number` is 1 for the first; `retryable` is None until it is decided."""
 
     run_id: str
     job_id: str
     number: int
     state: str
     executor: str = ""
-    node: str | None = None
+    node: str = ""
+    pool: str = ""
     leased_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
     exit_code: int | None = None
     signal: int | None = None
-    category: str | None = None
-    subcategory: str | None = None
+    category: str = ""
+    subcategory: str = ""
     retryable: bool | None = None
+    memory_request_bytes: int | None = None
     memory_limit_bytes: int | None = None
     memory_peak_bytes: int | None = None
-    killed_by: str | None = None
-    enforced_by: str | None = None
-    undecided_because: str | None = None
+    killed_by: str = ""
+    enforced_by: str = ""
+    undecided_because: str = ""
     error: RunError | None = None
     decision: Decision | None = None
     json: Mapping[str, Any] = _answer()
@@ -131,7 +138,7 @@ class Run:
     @property
     def failure(self) -> Failure | None:
         """The run's category, where it has one."""
-        return Failure(category=self.category, subcategory=self.subcategory or "") if self.category else None
+        return Failure(category=self.category, subcategory=self.subcategory) if self.category else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,21 +149,25 @@ class Job:
     queue: str
     job_set_id: str
     state: str
+    client_id: str = ""
     owner: str = ""
     namespace: str = ""
-    priority: float = 0.0
+    priority: int = 0
     state_changed_at: datetime | None = None
     submitted_at: datetime | None = None
     ended_at: datetime | None = None
+    cancel_user: str = ""
+    cancel_reason: str = ""
+    rejected_because: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     run_count: int = 0
     resources: Resources | None = None
     submitted_memory_bytes: int | None = None
     avoided_nodes: tuple[str, ...] = ()
-    waiting_because: str | None = None
+    waiting_because: str = ""
     last_failure: Failure | None = None
-    last_verdict: str | None = None
+    last_verdict: str = ""
     json: Mapping[str, Any] = _answer()
 
     @property
@@ -175,10 +186,12 @@ class JobDetail(Job):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedJob:
-    """A job of a submission. `created` is false where an earlier one with the same client id answers."""
+    """A job of a submission. `created` is false where an earlier one with the same client id answers; a dry run
+    makes no id.
+    """
 
     job_id: str
-    client_id: str | None = None
+    client_id: str = ""
     created: bool = True
 
 
@@ -226,12 +239,48 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Amounts:
+    """CPU, memory and other resources of a node."""
+
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node of an executor: what it has, and what its active runs hold of it."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    schedulable: bool = True
+    memory_enforced_by: str = ""
+    notes: tuple[str, ...] = ()
+    capacity: Amounts | None = None
+    used: Amounts | None = None
+    runs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyCheck:
+    """What is wrong with a document, what its author should know all the same, and a sentence for each rule."""
+
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """An executor heard of, with its nodes as it described them."""
+    """An executor as its last heartbeat described it. A silent one was not heard of for too long."""
 
     name: str
     pool: str = ""
-    nodes: tuple[Any, ...] = ()
+    version: str = ""
+    silent: bool = False
+    heartbeat_at: datetime | None = None
+    nodes: tuple[Node, ...] = ()
+    runs: int = 0
     json: Mapping[str, Any] = _answer()
 
 

@@ -14,6 +14,7 @@ from lookout.client import (
     Conflict,
     Failure,
     Invalid,
+    Node,
     NotFound,
     NothingAnswers,
     NotPermitted,
@@ -240,7 +241,7 @@ def test_lists_of_every_kind_are_read(server: SmallServer, client: Client) -> No
     server.on("GET runs", lambda asked: Answer(json={"runs": [run_view(jobId=asked.query["job"][0])]}))
     assert client.me().permissions == ("submit_any_jobs",)
     assert [version.version for version in client.retry_policy_versions("oom-grow")] == [1]
-    assert client.executors()[0].nodes == ({"name": "local-1"},)
+    assert client.executors()[0].nodes == (Node(name="local-1"),)
     assert [run.job_id for run in client.runs(job_id="j")] == ["j"]
 
 

@@ -121,6 +121,14 @@ def test_an_unknown_job_set_is_told(server: SmallServer, tack: Tack) -> None:
     assert (said.code, said.err) == (1, "Error: There is no job set 'report' in queue 'nightly'.\n")
 
 
+def test_a_set_without_jobs_is_waited_for_and_told_so(server: SmallServer, tack: Tack) -> None:
+    server.on("GET events", event_page())
+    server.on("GET events", stream(sent_event(1, "cancelled", jobId="a")))
+    server.on("GET events", event_page())
+    said = tack(*WATCH)
+    assert (said.code, said.err) == (0, "It has no jobs yet. Waiting for the first in queue nightly.\n")
+
+
 def test_a_set_without_jobs_has_not_ended() -> None:
     assert not told().has_ended
 
