@@ -206,7 +206,11 @@ def agent_service(stack: Stack) -> Service:
         *("--folder", str(folders.agent), "--runs-folder", str(folders.runs)),
     ]
     # No address of a database, no secret: an agent knows HTTP and nothing else.
-    kept = {name: os.environ[name] for name in _AGENT_ENVIRONMENT if name in os.environ}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _AGENT_ENVIRONMENT or name.startswith("TACK__")
+    }
     env = {**kept, "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1", "TACK_READY_FILE": str(ready)}
 
     def start() -> subprocess.Popen[bytes]:

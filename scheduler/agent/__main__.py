@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,10 +75,18 @@ def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None
     _heed_signals(agent, asker)
     heart.start()
     asker.start()
+    if ready_file := os.environ.get("TACK_READY_FILE"):
+        threading.Thread(target=_touch_when_heard, args=(heart, Path(ready_file)), daemon=True).start()
     logging.info("Agent %s serves %s.", options.name, options.url)
     agent.run()
     heart.close()
     agent.close()
+
+
+def _touch_when_heard(heart: Heart, ready_file: Path) -> None:
+    """Tell who started us, by this file, that the scheduler knows our nodes."""
+    heart.was_heard.wait()
+    ready_file.touch()
 
 
 def _heed_signals(agent: Agent, asker: Asker) -> None:
