@@ -22,7 +22,12 @@ class Container:
         self.name: str = spec["name"]
         self.is_init: bool = spec["init"]
         self.memory_bytes: int = spec["memoryBytes"]
+        self.mounts: list[tuple[str, str]] = [(name, path) for name, path in spec["mounts"]]
+        """Volumes by name, and the paths they are wanted at."""
         self.group: Path | None = None
+        self.root: Path | None = None
+        self.hindrance = ""
+        """Why it cannot be started, when that is known beforehand."""
         self.pid: int | None = None
         self.output: int | None = None
         """The reading end of what it writes; None before the start and after the end of it."""
@@ -57,8 +62,11 @@ class Container:
             folder=self._spec["folder"],
             uid=self._uid,
             group=self.group,
+            root=self.root,
         )
         try:
+            if self.hindrance:
+                raise NotStartedError(self.hindrance)
             self.pid = start(command, inner)
         except NotStartedError as error:
             self.exit_code, self.reason, self.message = START_ERROR_CODE, "StartError", str(error)

@@ -6,17 +6,29 @@ import re
 import selectors
 import signal
 import socket
+import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from scheduler.executors import runner
+from scheduler.executors import mounts, runner
 from scheduler.executors.endings import lost, recorded_end
 from scheduler.executors.ladder import probe
-from scheduler.executors.memory import AUTO
-from scheduler.executors.podspec import HONOURS, PATH, commands, deadline_seconds, grace_seconds
+from scheduler.executors.memory import AUTO, POLL
+from scheduler.executors.podspec import (
+    HONOURS,
+    MEMORY_VOLUME_HONOURS,
+    PATH,
+    VOLUME_HONOURS,
+    commands,
+    deadline_seconds,
+    grace_seconds,
+    volumes,
+)
 from scheduler.executors.processes import Identity, kill_marked
 from scheduler.executors.protocol import (
     EnforcedBy,
@@ -30,10 +42,12 @@ from scheduler.executors.protocol import (
 )
 from scheduler.executors.remains import MARKER, SCRATCH, WORK, Place, RemainsOnDisk, read_spec
 from scheduler.executors.users import JobUsers
+from scheduler.executors.volumes import volume_folder
 from scheduler.executors.zygote import Zygote
 
 BELL = "bell"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_NO_MOUNTS = "Volumes cannot be had here: this user may not make mounts of its own."
 _RUNNER_GONE = "The process that held this run was ended from outside, so how the run ended is not known."
 _REBOOTED = "The machine was restarted while the run was at work."
 
@@ -83,6 +97,7 @@ class LocalExecutor:
         settings.runs_folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         self._check_reachable(settings.runs_folder.resolve())
         self._remains = RemainsOnDisk(settings.runs_folder.resolve(), self._rung)
+        self._has_mounts = _can_mount()
         self._zygote = Zygote()
         self._zygote.warm_up()
         self._live: dict[str, _LiveRun] = {}
@@ -95,7 +110,9 @@ class LocalExecutor:
     @property
     def honours(self) -> Sequence[str]:
         """Paths of the pod spec it acts on."""
-        return HONOURS
+        if not self._has_mounts:
+            return HONOURS
+        return (*HONOURS, *VOLUME_HONOURS, *(() if self._rung.name == POLL else MEMORY_VOLUME_HONOURS))
 
     def nodes(self) -> Sequence[NodeDescription]:
         """The declared slices."""
@@ -108,7 +125,12 @@ class LocalExecutor:
         uid = self._users.lend(lease.run_id)
         try:
             spec = self._spec(lease, uid)
-            place = self._remains.create(lease.pod_name, limit_bytes=lease.memory_bytes, uid=uid)
+            place = self._remains.create(
+                lease.pod_name,
+                limit_bytes=lease.memory_bytes,
+                uid=uid,
+                belongings=[volume_folder(Path(), each["name"]).name for each in volumes(lease.pod_spec)],
+            )
             spec["group"] = str(place.group) if place.group is not None else None
             self._launch(lease, place, spec)
         except (OSError, LeaseRefusedError, LeaseImpossibleError) as error:
@@ -249,6 +271,7 @@ class LocalExecutor:
             "graceSeconds": grace_seconds(lease.pod_spec),
             "deadlineSeconds": deadline_seconds(lease.pod_spec),
             "bell": str(self._settings.folder.resolve() / BELL),
+            "volumes": volumes(lease.pod_spec),
             "containers": commands(lease.pod_spec, surroundings=surroundings, folder=folder / WORK),
         }
 
@@ -274,6 +297,7 @@ class LocalExecutor:
             notes=(
                 "Images are ignored: commands run with the programs of this machine.",
                 self._users.note,
+                *(() if self._has_mounts else (_NO_MOUNTS,)),
                 *self._rung.notes,
             ),
         )
@@ -285,6 +309,17 @@ class LocalExecutor:
                     f"Jobs run as users of their own and cannot enter {each}. Choose another folder for runs, or "
                     f"allow it: chmod o+x {each}"
                 )
+
+
+@cache
+def _can_mount() -> bool:
+    """Whether a process started here can give itself mounts; tried in one, with an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-I", "-S", mounts.__file__, folder]
+        tried = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+    return tried.returncode == 0
 
 
 def _claimed_by(folder: Path) -> Identity | None:

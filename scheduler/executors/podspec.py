@@ -28,8 +28,21 @@ HONOURS = (
 )
 """Fields the local executor acts on. The image is accepted and ignored, which its nodes say."""
 
+VOLUME_HONOURS = (
+    "spec.volumes[].name",
+    *(
+        f"spec.{kind}[].volumeMounts[].{name}"
+        for kind in ("containers", "initContainers")
+        for name in ("name", "mountPath")
+    ),
+)
+"""Further fields where mount paths can be had: `emptyDir` in a folder of the run."""
+MEMORY_VOLUME_HONOURS = ("spec.volumes[].emptyDir.medium",)
+"""And where files in memory are charged to the run."""
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_GRACE_SECONDS = 30.0
+_VOLUME_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_.][A-Za-z0-9_.-]*)\)")
 
 
@@ -46,6 +59,24 @@ def commands(pod_spec: PodSpec, *, surroundings: Mapping[str, str], folder: Path
     ]
     if all(each["init"] for each in found):
         raise LeaseImpossibleError("spec.containers is empty: name a container with a command.")
+    return found
+
+
+def volumes(pod_spec: PodSpec) -> list[dict[str, Any]]:
+    """The volumes in the form `run.json` has. Raises LeaseImpossibleError."""
+    found = []
+    for index, volume in enumerate(pod_spec.get("volumes") or ()):
+        name = str(volume.get("name") or "")
+        if not _VOLUME_NAME.fullmatch(name):
+            raise LeaseImpossibleError(
+                f"spec.volumes[{index}].name takes lower-case letters, digits and '-'."
+            )
+        medium = (volume.get("emptyDir") or {}).get("medium") or ""
+        if set(volume) - {"name", "emptyDir"} or medium not in ("", "Memory"):
+            raise LeaseImpossibleError(
+                f"spec.volumes[{index}] can only be an emptyDir, in a folder or in Memory."
+            )
+        found.append({"name": name, "memory": medium == "Memory"})
     return found
 
 
@@ -89,7 +120,19 @@ def _command(
         "environment": environment,
         "folder": str(container.get("workingDir") or folder),
         "memoryBytes": _memory_limit(container, path),
+        "mounts": [
+            _mount(each, path, index) for index, each in enumerate(container.get("volumeMounts") or ())
+        ],
     }
+
+
+def _mount(mount: Mapping[str, Any], path: str, index: int) -> list[str]:
+    name, target = str(mount.get("name") or ""), str(mount.get("mountPath") or "")
+    if not target.startswith("/") or ".." in target.split("/") or not target.strip("/"):
+        raise LeaseImpossibleError(
+            f"{path}.volumeMounts[{index}].mountPath takes an absolute path below '/'."
+        )
+    return [name, target]
 
 
 def _expand(text: str, environment: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ import shutil
 import stat
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,10 @@ class RemainsOnDisk:
         """Where the run of that name has its folder, made or not."""
         return self._runs / pod_name
 
-    def create(self, pod_name: str, *, limit_bytes: int, uid: int | None) -> Place:
-        """Make both, or none. Raises NameTakenError when either exists, OSError when it cannot be done."""
+    def create(
+        self, pod_name: str, *, limit_bytes: int, uid: int | None, belongings: Iterable[str] = ()
+    ) -> Place:
+        """Make both, or none; belongings are further folders that are the job's own. Raises NameTakenError when either exists, OSError when it cannot be done."""
         folder = self.folder(pod_name)
         group = self._group(pod_name)
         if group is not None and group.exists():
@@ -57,7 +59,7 @@ class RemainsOnDisk:
             raise NameTakenError(_taken(pod_name)) from None
         try:
             self._make_group(group, limit_bytes)
-            for name in (WORK, SCRATCH):
+            for name in (WORK, SCRATCH, *belongings):
                 (folder / name).mkdir(mode=0o700)
                 if uid is not None:
                     os.chown(folder / name, uid, uid)

@@ -31,6 +31,7 @@ from scheduler.executors.instants import Instant
 from scheduler.executors.memory import POLL
 from scheduler.executors.processes import Identity
 from scheduler.executors.spawning import PR_SET_CHILD_SUBREAPER, prctl
+from scheduler.executors.volumes import provide_volumes
 
 SPEC, CLAIM, STARTED, STOP, END, LOG = (
     "run.json",
@@ -99,6 +100,8 @@ class Run:
 
     def live(self) -> None:
         """Init containers one after the other, then the main ones together; then write the end."""
+        if any(each.mounts for each in self._containers):
+            provide_volumes(self._folder, self._spec, self._containers)
         stages = [[each] for each in self._containers if each.is_init]
         stages.append([each for each in self._containers if not each.is_init])
         for stage in stages:

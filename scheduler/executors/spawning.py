@@ -37,6 +37,8 @@ class Command:
     """None: as whoever the runner is."""
     group: Path | None
     """The control group to start in."""
+    root: Path | None = None
+    """The folder that is to be `/`."""
 
 
 class NotStartedError(Exception):
@@ -78,6 +80,8 @@ def _become(command: Command, output: int, tell: int) -> NoReturn:
             (command.group / "cgroup.procs").write_text("0", encoding="ascii")
         os.setsid()
         tell = _settle_descriptors(output, tell)
+        if command.root is not None:
+            os.chroot(command.root)
         _settle_limits(own_user=command.uid is not None)
         if command.uid is not None:
             _give_up_rights(command.uid)

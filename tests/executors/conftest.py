@@ -45,6 +45,16 @@ def bench(folder: Path, rung: str) -> Iterator[Bench]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def joined() -> Iterator[tuple[SchedulerStandIn, AgentProcess]]:
+    """A scheduler and an agent at work, shared by tests that leave both as they were."""
+    with SchedulerStandIn() as stand_in:
+        made = AgentProcess(stand_in)
+        made.start()
+        yield stand_in, made
+        made.close()
+
+
 @pytest.fixture
 def scheduler() -> Iterator[SchedulerStandIn]:
     with SchedulerStandIn() as stand_in:

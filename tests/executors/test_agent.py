@@ -14,6 +14,8 @@ from tests.executors.scheduler_stand_in import Json, SchedulerStandIn
 ALLOCATE = "dd if=/dev/zero of=/dev/null bs=100M count=1"
 MEBIBYTE = 1024 * 1024
 
+type Joined = tuple[SchedulerStandIn, AgentProcess]
+
 
 @pytest.fixture
 def started(agent: AgentProcess) -> AgentProcess:
@@ -26,6 +28,14 @@ def runner_of(agent: AgentProcess, report: Json) -> int:
 
 
 class TestTheWalk:
+    @pytest.fixture
+    def scheduler(self, joined: Joined) -> SchedulerStandIn:
+        return joined[0]
+
+    @pytest.fixture
+    def started(self, joined: Joined) -> AgentProcess:
+        return joined[1]
+
     def test_a_heartbeat_says_what_the_executor_has(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
@@ -95,8 +105,6 @@ class TestTheWalk:
         assert end["arrived"] - leased < 1.0
         assert end["ageSeconds"] < 0.5
 
-
-class TestStops:
     def test_a_stop_ends_the_run_as_cancelled(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
@@ -125,6 +133,8 @@ class TestStops:
         )
         assert {each["state"] for each in scheduler.reports_of(run_id)} == {"pending", "running"}
 
+
+class TestStops:
     def test_a_terminated_agent_returns_its_leases_unattempted(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:

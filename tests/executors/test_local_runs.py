@@ -214,6 +214,57 @@ class TestContainers:
         assert output_of(bench.run("", containers=[main])) == b"/usr\nhello you to you and $(WHO)\n"
 
 
+class TestVolumes:
+    @pytest.fixture(autouse=True)
+    def _where_mounts_can_be_had(self, bench: Bench) -> None:
+        if "spec.volumes[].name" not in bench.executor.honours:
+            pytest.skip("this user may not make mounts of its own")
+
+    def test_containers_share_a_volume_at_paths_the_machine_does_not_have(self, bench: Bench) -> None:
+        def mounting(name: str, script: str, path: str) -> dict[str, object]:
+            return _shell(name, script) | {"volumeMounts": [{"name": "shared", "mountPath": path}]}
+
+        seen = bench.run(
+            "",
+            volumes=[{"name": "shared", "emptyDir": {}}],
+            initContainers=[
+                mounting("write", "echo hello > /no-such-folder/deep/file", "/no-such-folder/deep")
+            ],
+            containers=[
+                mounting("read", "cat /usr/no-such-folder/file; ls /usr/bin/env; pwd", "/usr/no-such-folder")
+            ],
+        )
+        said = output_of(seen).decode()
+        assert said.startswith("hello\n/usr/bin/env\n/")
+        assert not Path("/no-such-folder").exists()
+        assert not Path("/usr/no-such-folder").exists()
+
+    def test_a_volume_in_memory_counts_against_the_limit(self, bench: Bench, rung: str) -> None:
+        if rung == "poll":
+            assert "spec.volumes[].emptyDir.medium" not in bench.executor.honours
+            return
+        script = "head -c 100000000 /dev/zero > /fast/file; exit 0"
+        main = _shell("main", script) | {"volumeMounts": [{"name": "fast", "mountPath": "/fast"}]}
+        volumes = [{"name": "fast", "emptyDir": {"medium": "Memory"}}]
+        seen = bench.run("", volumes=volumes, containers=[main], memory_bytes=64 * MEBIBYTE)
+        assert only_container(seen)[1] == "OOMKilled" or b"No space left" in output_of(seen)
+        seen = bench.run("", volumes=volumes, containers=[main], memory_bytes=128 * MEBIBYTE)
+        assert seen.phase is RunPhase.SUCCEEDED
+        assert seen.exit is not None
+        assert (seen.exit.memory_peak_bytes or 0) > 95_000_000
+
+    @pytest.mark.parametrize("path", ["/etc/passwd", "/bin/../x", "relative", "/"])
+    def test_a_path_that_cannot_be_a_mount_is_an_error_with_its_reason(self, bench: Bench, path: str) -> None:
+        main = _shell("main", "echo no") | {"volumeMounts": [{"name": "v", "mountPath": path}]}
+        try:
+            seen = bench.run("", volumes=[{"name": "v", "emptyDir": {}}], containers=[main])
+        except LeaseImpossibleError as error:
+            assert "mountPath takes an absolute path" in str(error)  # noqa: PT017
+        else:
+            assert only_container(seen) == (128, "StartError")
+            assert f"The mount path {path} is not a folder" in seen.signals.containers[0].message
+
+
 class TestIsolation:
     def test_a_job_gets_a_clean_environment_and_no_descriptors(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
