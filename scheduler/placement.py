@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from policies.quantity import format_bytes
 
@@ -119,9 +119,8 @@ class ObstacleKind(StrEnum):
     RESOURCE = "resource"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Obstacle:
-    """The first thing that keeps a job from one node."""
+class Obstacle(NamedTuple):
+    """The first thing that keeps a job from one node. A plan makes millions: hence a tuple."""
 
     kind: ObstacleKind
     name: str = ""

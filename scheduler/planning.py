@@ -1,6 +1,7 @@
 """Planning: which queued job starts on which node next, as a pure function of the state of a pool."""
 
 import heapq
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,6 +18,10 @@ from scheduler.placement import (
 
 LEASES_PER_ROUND = 5_000
 """What one transaction writes at most; a plan that stops here says that there is more."""
+
+
+OWN_REASONS = 1_000
+"""So many requirements are told why by their own numbers; beyond them, by those of one that asks for no more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,8 +198,8 @@ class _Search:
         self._wanted = wanted
         self._rooms = rooms
         self._node_id_label = node_id_label
-        open_to = [room for room in rooms if self._obstacle(room) is None]
-        self._candidates = sorted(open_to, key=_Room.emptiness)
+        self._obstacles: list[Obstacle] = []
+        self._candidates = sorted(self._look(), key=_Room.emptiness)
         self._next = 0
 
     def find(self) -> _Room | None:
@@ -208,13 +213,53 @@ class _Search:
     def why_not(self) -> str:
         if not self._rooms:
             return "No node has been heard of. The job waits until an executor reports one."
-        obstacles = [obstacle for room in self._rooms if (obstacle := self._obstacle(room))]
-        return why_nowhere(obstacles, free=True)
+        if self._candidates:
+            self._look()
+        return why_nowhere(self._obstacles, free=True)
+
+    def _look(self) -> list[_Room]:
+        """The nodes it could go to now; what is wrong with the others is kept."""
+        self._obstacles = []
+        found = []
+        for room in self._rooms:
+            if obstacle := self._obstacle(room):
+                self._obstacles.append(obstacle)
+            else:
+                found.append(room)
+        return found
 
     def _obstacle(self, room: _Room) -> Obstacle | None:
         if not room.node.schedulable:
             return Obstacle(kind=ObstacleKind.CLOSED)
         return barred(self._wanted, room.node, node_id_label=self._node_id_label) or room.lacks(self._wanted)
+
+
+class _Unplaced:
+    """Requirements that no node takes any more, each with its reason."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[Requirements, str] = {}
+        self._smallest: dict[tuple[object, ...], list[tuple[Requirements, str]]] = defaultdict(list)
+
+    def add(self, wanted: Requirements, reason: str) -> None:
+        self.reasons[wanted] = reason
+        self._smallest[self._kind(wanted)].append((wanted, reason))
+
+    def covers(self, wanted: Requirements) -> bool:
+        """No node takes these either: they are among those, or there are very many and they ask for no less."""
+        if wanted in self.reasons:
+            return True
+        if len(self.reasons) < OWN_REASONS:
+            return False
+        for other, reason in self._smallest[self._kind(wanted)]:
+            if other.cpu_millicores <= wanted.cpu_millicores and other.memory_bytes <= wanted.memory_bytes:
+                self.reasons[wanted] = reason
+                return True
+        return False
+
+    @staticmethod
+    def _kind(wanted: Requirements) -> tuple[object, ...]:
+        return (wanted.resources, wanted.node_selector, wanted.avoided_nodes)
 
 
 class _Line:
@@ -249,7 +294,7 @@ class _Round:
         )
         self._lines = {state.name: _Line(state) for state in pool.queues if state.jobs or state.cordoned}
         self._searches: dict[Requirements, _Search] = {}
-        self._unplaced: dict[Requirements, str] = {}
+        self._unplaced = _Unplaced()
         self._held: dict[str, str] = {}
         self._leases: list[PlannedLease] = []
         self._rate = pool.rate
@@ -263,7 +308,7 @@ class _Round:
                 heapq.heappush(turns, self._turn(line))
         return Plan(
             leases=self._leases,
-            unplaced={wanted.key: reason for wanted, reason in self._unplaced.items()},
+            unplaced={wanted.key: reason for wanted, reason in self._unplaced.reasons.items()},
             held=self._held,
             rate=self._rate,
             queue_rates={name: line.rate for name, line in self._lines.items()},
@@ -299,7 +344,7 @@ class _Round:
 
     def _place(self, line: _Line, job: QueuedJob) -> bool:
         wanted = job.requirements
-        if wanted in self._unplaced:
+        if self._unplaced.covers(wanted):
             return False
         search = self._searches.get(wanted)
         if search is None:
@@ -307,7 +352,7 @@ class _Round:
             self._searches[wanted] = search
         room = search.find()
         if room is None:
-            self._unplaced[wanted] = search.why_not()
+            self._unplaced.add(wanted, search.why_not())
             return False
         room.take(wanted)
         line.take(wanted)

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 
 
@@ -37,7 +38,7 @@ def uuid_of(ulid: str) -> uuid.UUID:
 
 
 def _shown(number: int) -> str:
-    return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
 
 
 if TYPE_CHECKING:
