@@ -11,7 +11,7 @@ from typing import Any
 from policies.problems import MOST_PROBLEMS, DocumentInvalid, Problem
 
 MAX_DEPTH = 32
-MAX_VALUES = 1_000_000
+MAX_VALUES = 500_000
 
 type Shape = Mapping[str, Shape]
 """Field names an object may have, each with the shape of what is in it, or of what is in the list it holds."""

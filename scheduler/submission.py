@@ -3,10 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
+from scheduler import client_events
 from scheduler.actors import Actor, NotPermitted, Permission, QueueVerb
+from scheduler.config import Configuration
+from scheduler.configured import configuration
 from scheduler.errors import NotFound
 from scheduler.fields import problem_of_line
 from scheduler.jobfile import JobFile, JobItem, parse_job_file
@@ -14,8 +18,9 @@ from scheduler.models import Event, Job, JobSet, JobSpec, Queue
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import new_ulid
+from scheduler.queries.rejections import reasons_to_reject
 from scheduler.spelling import spelled
-from scheduler.states import EventKind
+from scheduler.states import EventKind, JobState
 
 BATCH = 5_000
 """Rows in one INSERT."""
@@ -54,16 +59,25 @@ def require_submit(queue: Queue | None, name: str, *, actor: Actor) -> Queue:
 
 
 @transaction.atomic
-def submit_jobs(*, queue: str, job_set: str, items: Sequence[JobItem], actor: Actor) -> list[SubmittedJob]:
+def submit_jobs(
+    *,
+    queue: str,
+    job_set: str,
+    items: Sequence[JobItem],
+    actor: Actor,
+    config: Configuration | None = None,
+) -> list[SubmittedJob]:
     """Submit jobs to a queue, cordoned or not, and answer for each item in its order.
 
     A client id names one job of a queue for good: the same again, here or in a submission that races this
-    one, is answered with the first job, and nothing of it changes.
+    one, is answered with the first job, and nothing of it changes. A job that can never run on the executors
+    heard of is accepted and rejected at once, with the reason.
     """
     found = require_submit(_held_queue(queue), queue, actor=actor)
     if not items:
         return []
     jobs = _new_jobs(items, found, _job_set(found, job_set), owner=actor.name)
+    _reject(jobs, items, config or configuration())
     created = _insert(jobs)
     _write_specs(jobs, items, created)
     first = _first_by_client_id(found, jobs, created)
@@ -123,6 +137,16 @@ def _new_job(item: JobItem, job_id: str, queue: Queue, job_set: JobSet, owner: s
     )
 
 
+def _reject(jobs: Sequence[Job], items: Sequence[JobItem], config: Configuration) -> None:
+    specs = [(job, item.pod.spec) for job, item in zip(jobs, items, strict=True)]
+    reasons = reasons_to_reject(specs, config=config)
+    for job in jobs:
+        if job.id in reasons:
+            job.state = JobState.REJECTED
+            job.ended_at = job.submitted_at
+            job.rejected_because = reasons[job.id]
+
+
 def _insert(jobs: Iterable[Job]) -> set[str]:
     """Insert the jobs whose client id is free and return their ids.
 
@@ -153,8 +177,17 @@ def _first_by_client_id(queue: Queue, jobs: Iterable[Job], created: set[str]) ->
 
 def _events(jobs: Iterable[Job], created: set[str]) -> list[NewEvent]:
     return [
-        NewEvent(job_set_id=job.job_set_id, job_id=job.id, kind=kind, created=job.submitted_at)
+        NewEvent(
+            job_set_id=job.job_set_id, job_id=job.id, kind=kind, created=job.submitted_at, payload=payload
+        )
         for job in jobs
         if job.id in created
-        for kind in (EventKind.SUBMITTED, EventKind.QUEUED)
+        for kind, payload in _told(job)
     ]
+
+
+def _told(job: Job) -> Iterable[tuple[EventKind, dict[str, Any]]]:
+    yield EventKind.SUBMITTED, {}
+    yield EventKind.QUEUED, {}
+    if job.state == JobState.REJECTED:
+        yield EventKind.FAILED, client_events.rejected(job.rejected_because)

@@ -173,16 +173,13 @@ def make_node(executor: Executor | None = None, *, name: str = "", **fields: Any
 
 HONOURED = [
     "spec.activeDeadlineSeconds",
-    "spec.containers[].args",
-    "spec.containers[].command",
-    "spec.containers[].env",
-    "spec.containers[].resources",
-    "spec.containers[].workingDir",
+    "spec.containers",
     "spec.initContainers",
-    "spec.nodeSelector",
+    "spec.restartPolicy",
     "spec.terminationGracePeriodSeconds",
-    "spec.volumes[].emptyDir",
+    "spec.volumes",
 ]
+"""Everything a job of the factories asks for."""
 
 
 def _queue(queue: Queue | str | None) -> Queue:

@@ -1,14 +1,17 @@
 """Job files: what is accepted, and every problem of what is not, each with its path."""
 
+from contextlib import suppress
 from copy import deepcopy
 from datetime import date
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from policies.documents import DocumentInvalid
-from scheduler.jobfile import JobFile, JobItem, parse_job_file
-from scheduler.podspec import MAX_SPEC_BYTES
+from scheduler.jobfile import FILE_SHAPE, JobFile, JobItem, parse_job_file
+from scheduler.podspec import MAX_SPEC_BYTES, POD_SHAPE
 from scheduler.spelling import MAX_DEPTH
 
 MEBI = 1 << 20
@@ -227,7 +230,9 @@ def test_texts_of_a_container_are_texts() -> None:
 def test_volumes_are_mounted_by_name() -> None:
     mount = {"name": "scratch", "mountPath": "/scratch"}
     scratch = {"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}
-    assert item(podSpec=pod(container(volumeMounts=[mount]), volumes=[scratch])).pod.spec["volumes"] == [scratch]
+    assert item(podSpec=pod(container(volumeMounts=[mount]), volumes=[scratch])).pod.spec["volumes"] == [
+        scratch
+    ]
     found = pod_problems(
         pod(container(volumeMounts=[{"name": "other", "mountPath": "scratch"}]), volumes=[scratch])
     )
@@ -275,7 +280,7 @@ def test_nesting_is_limited_also_where_it_has_no_end() -> None:
         parse_job_file(file(podSpec=endless))
 
 
-def test_a_few_references_that_mean_a_million_values_are_refused() -> None:
+def test_a_few_references_that_mean_a_hundred_million_values_are_refused() -> None:
     bomb: list[Any] = ["x"] * 100
     for _ in range(4):
         bomb = [bomb] * 100
@@ -286,3 +291,31 @@ def test_a_few_references_that_mean_a_million_values_are_refused() -> None:
 @pytest.mark.parametrize("document", [None, [], "text", 7, {}, {"jobs": {}}, {"jobs": [None, 1, []]}])
 def test_anything_else_is_refused_and_nothing_breaks(document: object) -> None:
     assert problems(document)
+
+
+_NAMES = st.sampled_from(
+    [*FILE_SHAPE, *FILE_SHAPE["jobs"], *POD_SHAPE, *POD_SHAPE["containers"], "limits", "memory"]
+)
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["a", "64Mi", "1", "", "Never", "Always", "\x00", "\ud800", "x" * 200])
+)
+_ANYTHING = st.recursive(
+    _SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(_NAMES | st.text(max_size=3), inner, max_size=5)
+    ),
+    max_leaves=30,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(_ANYTHING, _ANYTHING)
+def test_whatever_is_sent_is_read_or_refused(one: Any, other: Any) -> None:
+    odd = pod(container(resources=one, env=other), volumes=other, nodeSelector=one)
+    for document in (one, file(podSpec=one, labels=other), file(podSpec=odd, annotations=other)):
+        with suppress(DocumentInvalid):
+            assert parse_job_file(document).items

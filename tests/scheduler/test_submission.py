@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
@@ -14,8 +15,9 @@ from scheduler.actors import Actor, NotPermitted
 from scheduler.errors import NotFound
 from scheduler.jobfile import JobItem, parse_job_file
 from scheduler.models import Event, Job, JobSet, JobSpec
+from scheduler.models.clock import database_now
 from scheduler.submission import SubmittedJob, check_job_file, submit_jobs
-from tests.factories import MEBI, POD_SPEC, make_queue
+from tests.factories import MEBI, POD_SPEC, make_executor, make_node, make_queue
 from tests.people import ALICE
 
 pytestmark = pytest.mark.django_db
@@ -24,8 +26,9 @@ pytestmark = pytest.mark.django_db
 def items(count: int = 1, **fields: Any) -> tuple[JobItem, ...]:
     """Items as a file would bring them; a client id gets the item's number appended."""
     client_id = fields.pop("clientId", "")
+    pod_spec = fields.pop("podSpec", POD_SPEC)
     jobs = [
-        {"podSpec": deepcopy(POD_SPEC), "clientId": f"{client_id}{number}" if client_id else "", **fields}
+        {"podSpec": pod_spec, "clientId": f"{client_id}{number}" if client_id else "", **fields}
         for number in range(count)
     ]
     return parse_job_file({"queue": "nightly", "jobSetId": "set", "jobs": jobs}).items
@@ -62,6 +65,7 @@ def test_jobs_are_answered_and_go_in_the_order_of_the_file() -> None:
 
 def test_one_and_five_hundred_jobs_take_the_same_number_of_statements() -> None:
     make_queue()
+    make_executor()
     submit(items(1))
     counts = []
     for count in (1, 500):
@@ -69,7 +73,7 @@ def test_one_and_five_hundred_jobs_take_the_same_number_of_statements() -> None:
             submit(items(count, clientId=f"{count}-"))
         counts.append(len(queries))
     assert counts[0] == counts[1]
-    assert counts[0] <= 12
+    assert counts[0] <= 14
 
 
 def test_the_same_client_id_again_is_answered_with_the_first_job() -> None:
@@ -124,6 +128,62 @@ def test_submissions_that_race_with_the_same_client_ids_make_each_job_once() -> 
 def test_a_cordoned_queue_takes_jobs_it_only_starts_none() -> None:
     make_queue(cordoned=True)
     assert submit(items())[0].created
+
+
+def with_fields(**fields: Any) -> tuple[JobItem, ...]:
+    return items(podSpec={**deepcopy(POD_SPEC), **fields})
+
+
+def told(job_id: str) -> list[tuple[str, Any]]:
+    events = Event.objects.filter(job=job_id).order_by("number")
+    return list(events.values_list("kind", "payload__cause"))
+
+
+def test_a_job_larger_than_every_node_is_accepted_and_rejected_with_the_reason() -> None:
+    make_queue()
+    make_executor(nodes=2)
+    large = {"resources": {"limits": {"memory": "2Gi"}}}
+    [fits, too_large] = submit((*items(), *with_fields(containers=[{"name": "main", **large}])))
+    assert told(fits.job_id) == [("submitted", None), ("queued", None)]
+    assert told(too_large.job_id) == [("submitted", None), ("queued", None), ("failed", "Rejected")]
+    job = Job.objects.get(id=too_large.job_id)
+    assert (too_large.created, job.state) == (True, "rejected")
+    assert job.ended_at == job.submitted_at
+    assert "2 have less than 2Gi memory" in job.rejected_because
+    failed = Event.objects.get(job=job, kind="failed").payload
+    assert failed["reason"] == job.rejected_because
+    assert (failed["failureCategory"], failed["failureSubcategory"]) == ("internal", "job-rejected")
+
+
+def test_a_cordoned_node_counts_and_an_executor_silent_for_too_long_does_not() -> None:
+    make_queue()
+    make_executor("gone", heartbeat_at=database_now() - timedelta(hours=2))
+    small = make_executor("local", nodes=0)
+    make_node(small, memory_bytes=32 * MEBI, schedulable=True)
+    submit(items())
+    make_node(small, schedulable=False)
+    submit(items())
+    states = Job.objects.order_by("submitted_at").values_list("state", flat=True)
+    assert list(states) == ["rejected", "queued"]
+
+
+def test_a_field_that_no_executor_acts_on_is_named() -> None:
+    make_queue()
+    make_executor()
+    submitted = submit(
+        (*with_fields(hostNetwork=True), *with_fields(nodeSelector={"kubernetes.io/hostname": "local-1"}))
+    )
+    rejected, queued = (Job.objects.get(id=job.job_id) for job in submitted)
+    assert rejected.rejected_because == "No executor acts on spec.hostNetwork. Leave it out."
+    assert queued.state == "queued"
+
+
+def test_with_no_executor_heard_of_every_job_waits() -> None:
+    make_queue()
+    submit(
+        with_fields(hostNetwork=True, containers=[{"name": "a", "resources": {"limits": {"memory": "9Ti"}}}])
+    )
+    assert Job.objects.get().state == "queued"
 
 
 def test_who_may_submit_is_asked_before_anything_else(bob: Actor) -> None:
