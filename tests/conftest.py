@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -13,6 +14,30 @@ from tests.postgres import temporary_postgres
 
 # Playwright keeps an event loop in the test's thread; Django must not take that for an asynchronous view.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+
+_FAST_FIRST = (
+    "policies",
+    "conformance",
+    "architecture",
+    "cli",
+    "scheduler",
+    "api",
+    "pages",
+    "executors",
+    "bootstrap",
+    "journeys",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fast tests first: what is simply broken is told within seconds, not after the journeys."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    return _FAST_FIRST.index(folder) if folder in _FAST_FIRST else len(_FAST_FIRST)
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,7 @@ def up(folders: Folders, *, first_port: int, with_story: bool) -> int:
         tell(f"An earlier Tack here was killed; ended what it left behind: {', '.join(names)}.")
     supervisor = Supervisor(folders.run / "children.json")
     with ExitStack() as closing:
+        closing.callback(folders.leave_runs)
         closing.callback(services.forget_addresses, folders)
         closing.callback(_stop, supervisor)
         try:

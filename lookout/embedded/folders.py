@@ -7,7 +7,7 @@ import pwd
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +69,11 @@ class Folders:
             return self.var / "runs"
         digest = hashlib.sha256(os.fsencode(self.var)).hexdigest()[:12]
         return _place_open_to_all() / f"tack-runs-{digest}"
+
+    def leave_runs(self) -> None:
+        """Remove the folder of runs when it is empty: nothing of ours stays in a place that is not ours."""
+        with suppress(OSError):
+            self.runs.rmdir()
 
     def log(self, name: str) -> Path:
         return self.logs / f"{name}.log"
