@@ -9,6 +9,7 @@ from lookout.cli import words
 from lookout.cli.files import LoadedFile
 from lookout.cli.printing import print_as, print_yaml, without_zeros
 from lookout.cli.queue_files import API_VERSION, KIND, queue_spec
+from lookout.cli.words import Writing
 from lookout.client import NotFound, Queue
 
 HEAD = {"apiVersion": API_VERSION, "kind": KIND}
@@ -19,16 +20,18 @@ def check(file: LoadedFile) -> dict[str, Any]:
     return queue_spec(file)
 
 
-def create(file: LoadedFile) -> None:
+def create(file: LoadedFile, writing: Writing) -> None:
     """Create the queue of a file and say so."""
+    _refuse_options_of_policies(writing)
     spec = queue_spec(file)
     with words.problems_told_of(file):
         words.client().create_queue(spec)
     click.echo(f"Created queue {spec['name']}")
 
 
-def apply(file: LoadedFile) -> None:
+def apply(file: LoadedFile, writing: Writing) -> None:
     """Create the queue of a file, or make it as the file says, and say which."""
+    _refuse_options_of_policies(writing)
     spec = queue_spec(file)
     tack = words.client()
     with words.problems_told_of(file):
@@ -39,6 +42,11 @@ def apply(file: LoadedFile) -> None:
             tack.create_queue(spec)
             done = "Created"
     click.echo(f"{done} queue {spec['name']}")
+
+
+def _refuse_options_of_policies(writing: Writing) -> None:
+    if writing != Writing():
+        raise click.UsageError("--note and --force are for retry policies; this file holds a queue.")
 
 
 def fields_of(queue: Queue) -> dict[str, Any]:

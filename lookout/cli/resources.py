@@ -9,6 +9,7 @@ import click
 from lookout.cli import queues, retry_policies, words
 from lookout.cli.files import FileProblem, LoadedFile, load_file
 from lookout.cli.queue_files import head_of
+from lookout.cli.words import Writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +17,8 @@ class Kind:
     """What can be done with a file of one kind. `check` sends nothing."""
 
     check: Callable[[LoadedFile], object]
-    create: Callable[[LoadedFile], None]
-    apply: Callable[[LoadedFile], None]
+    create: Callable[[LoadedFile, Writing], None]
+    apply: Callable[[LoadedFile, Writing], None]
 
 
 KINDS = {
@@ -42,7 +43,7 @@ def create(context: click.Context, file: Path | None, *, dry_run: bool) -> None:
     elif file is None:
         raise click.UsageError("Name a file with -f, or say what to create: queue or retry-policy.")
     else:
-        _use(file, lambda kind: kind.create, dry_run=dry_run)
+        _use(file, lambda kind: kind.create, Writing(), dry_run=dry_run)
 
 
 create.add_command(queues.create_command)
@@ -51,23 +52,28 @@ create.add_command(retry_policies.create_command)
 
 @click.command("apply", cls=words.Command)
 @words.file_option()
+@words.note_option
+@words.force_option
 @click.option("--dry-run", is_flag=True, help="Check the file and send nothing.")
-def apply(file: Path, *, dry_run: bool) -> None:
+def apply(file: Path, note: str, *, force: bool, dry_run: bool) -> None:
     """Make a queue or retry policy as a file says.
 
     One that exists is updated, one that does not is created.
     """
-    _use(file, lambda kind: kind.apply, dry_run=dry_run)
+    _use(file, lambda kind: kind.apply, Writing(note=note, force=force), dry_run=dry_run)
 
 
-def _use(path: Path, way: Callable[[Kind], Callable[[LoadedFile], None]], *, dry_run: bool) -> None:
+type Way = Callable[[LoadedFile, Writing], None]
+
+
+def _use(path: Path, way: Callable[[Kind], Way], writing: Writing, *, dry_run: bool) -> None:
     file = load_file(path)
     kind = kind_of(file)
     if dry_run:
         kind.check(file)
         click.echo(f"{file.name} is valid. Nothing was sent.")
     else:
-        way(kind)(file)
+        way(kind)(file, writing)
 
 
 def kind_of(file: LoadedFile) -> Kind:

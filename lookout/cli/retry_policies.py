@@ -8,6 +8,7 @@ import click
 from lookout.cli import words
 from lookout.cli.files import LoadedFile, load_file
 from lookout.cli.printing import print_as, without_zeros
+from lookout.cli.words import Writing
 from lookout.client import Client, NotFound, RetryPolicy
 from policies.documents import API_VERSION, KIND, DocumentInvalid, parse_policy_document
 from policies.policy import Policy
@@ -21,29 +22,29 @@ def check(file: LoadedFile) -> Policy:
         raise file.refused(error.problems) from error
 
 
-def create(file: LoadedFile, *, note: str = "", force: bool = False) -> None:
+def create(file: LoadedFile, writing: Writing) -> None:
     """Create the policy of a file and say so."""
     policy = check(file)
     with words.problems_told_of(file):
-        words.client().create_retry_policy(file.text, note=note, force=force)
+        words.client().create_retry_policy(file.text, note=writing.note, force=writing.force)
     click.echo(f"Created retry policy {policy.name}")
 
 
-def update(file: LoadedFile, *, note: str = "", force: bool = False) -> None:
+def update(file: LoadedFile, writing: Writing) -> None:
     """Give the policy of a file a new version and say so."""
     policy = check(file)
     with words.problems_told_of(file):
-        words.client().update_retry_policy(policy.name, file.text, note=note, force=force)
+        words.client().update_retry_policy(policy.name, file.text, note=writing.note, force=writing.force)
     click.echo(f"Updated retry policy {policy.name}")
 
 
-def apply(file: LoadedFile, *, note: str = "", force: bool = False) -> None:
+def apply(file: LoadedFile, writing: Writing) -> None:
     """Create the policy of a file or give it a new version, and say which."""
     policy = check(file)
     tack = words.client()
     before = _current(tack, policy.name)
     with words.problems_told_of(file):
-        after = tack.apply_retry_policy(file.text, note=note, force=force)
+        after = tack.apply_retry_policy(file.text, note=writing.note, force=writing.force)
     if before and before.version == after.version:
         click.echo(f"Retry policy {policy.name} is as in the file already")
     else:
@@ -72,7 +73,7 @@ def _fields(policy: RetryPolicy) -> dict[str, Any]:
 @words.force_option
 def create_command(file: Path, note: str, *, force: bool) -> None:
     """Create the retry policy in a file."""
-    create(load_file(file), note=note, force=force)
+    create(load_file(file), Writing(note=note, force=force))
 
 
 @words.update.command("retry-policy")
@@ -81,7 +82,7 @@ def create_command(file: Path, note: str, *, force: bool) -> None:
 @words.force_option
 def update_command(file: Path, note: str, *, force: bool) -> None:
     """Replace a retry policy by the one in a file, as its next version."""
-    update(load_file(file), note=note, force=force)
+    update(load_file(file), Writing(note=note, force=force))
 
 
 @words.delete.command("retry-policy")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,17 @@ def output_option(*forms: str) -> Callable[[Any], Any]:
     )
 
 
-note_option = click.option("--note", default="", metavar="TEXT", help="Why, for the history of the policy.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """How a retry policy is written: with a note for its history, and perhaps against what executors can do."""
+
+    note: str = ""
+    force: bool = False
+
+
+note_option = click.option(
+    "--note", default="", metavar="TEXT", help="Why, for the history of a retry policy."
+)
 force_option = click.option("--force", is_flag=True, help="Accept categories that no executor knows yet.")
 
 

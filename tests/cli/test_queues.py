@@ -190,3 +190,9 @@ def test_letter_case_of_field_names_is_forgiven(server: SmallServer, tack: Tack,
     server.on("POST queues", queue_view("nightly"), status=201)
     assert tack("create", "-f", str(queue_file)).code == 0
     assert server.asked[-1].body["priorityFactor"] == 2
+
+
+def test_options_of_policies_are_refused_for_a_queue(tack: Tack, queue_file: Path) -> None:
+    said = tack("apply", "-f", str(queue_file), "--force")
+    assert said.code == 2
+    assert "for retry policies" in said.err
