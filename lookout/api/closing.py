@@ -1,6 +1,7 @@
 """The end of a web process: long answers look here, so that none holds it up."""
 
 import signal
+import threading
 import time
 from types import FrameType
 
@@ -11,7 +12,12 @@ _closing = False
 
 
 def watch_sigterm() -> None:
-    """From now on SIGTERM ends long answers, before whatever handled it handles it. For the main thread only."""
+    """From now on SIGTERM ends long answers, before whatever handled it handles it.
+
+    Does nothing in other threads than the main one, where signals cannot be handled.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
     before = signal.getsignal(signal.SIGTERM)
 
     def close(number: int, frame: FrameType | None) -> None:

@@ -47,7 +47,7 @@ def described(
 ) -> Callable[[Any], Any]:
     """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named."""
     media = (JSON, YAML[0]) if yaml else (JSON,)
-    responses = {**({status: answer} if answer else {}), **(others or {})}
+    responses = {**({status: _answer(answer)} if answer else {}), **(others or {})}
     responses |= dict.fromkeys((*refusals, 401, 403), Refusal)
 
     def describe(method: Any) -> Any:
@@ -63,6 +63,11 @@ def described(
         )(method)
 
     return describe
+
+
+def _answer(shape: type[Any]) -> Any:
+    """An answer without fields is an empty object; left to itself the generator would say there is none."""
+    return shape if fields_of(shape) else {"type": "object", "description": inspect.getdoc(shape)}
 
 
 def _parameters(query: type[Any]) -> list[OpenApiParameter]:
@@ -86,8 +91,7 @@ def _header_parameters(headers: Mapping[str, str]) -> list[OpenApiParameter]:
 
 
 def schema_of(kind: Any, field: Field | None = None, *, found: list[type[Any]] | None = None) -> Schema:
-    """The schema of a type; the shapes it refers to are added to `found`."""
-    found = [] if found is None else found
+    """The schema of a type; shapes and enums it refers to are added to `found`, or written out without it."""
     kind, marks = unmarked(kind)
     marks = (*(field.marks if field else ()), *marks)
     shaped = next((mark.shape for mark in marks if isinstance(mark, Shaped)), None)
@@ -96,7 +100,7 @@ def schema_of(kind: Any, field: Field | None = None, *, found: list[type[Any]] |
     return schema if most is None else schema | {_BOUND[schema["type"]]: most}
 
 
-def _schema_of_kind(kind: Any, found: list[type[Any]]) -> Schema:
+def _schema_of_kind(kind: Any, found: list[type[Any]] | None) -> Schema:
     inner = optional(kind)
     if inner is not None:
         schema = schema_of(inner, found=found)
@@ -105,12 +109,22 @@ def _schema_of_kind(kind: Any, found: list[type[Any]]) -> Schema:
         return {"type": "array", "items": schema_of(get_args(kind)[0], found=found)}
     if is_mapping(kind):
         return {"type": "object", "additionalProperties": schema_of(get_args(kind)[1], found=found)}
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        found.append(kind)
-        return {"$ref": f"#/components/schemas/{kind.__name__}"}
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return {"type": "string", "enum": [str(word) for word in kind]}
-    return dict(_PLAIN.get(kind, {}))
+    if not isinstance(kind, type) or not (dataclasses.is_dataclass(kind) or issubclass(kind, StrEnum)):
+        return dict(_PLAIN.get(kind, {}))
+    if found is None:
+        return _schema_of_component(kind, [], is_sent=False)
+    found.append(kind)
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def _schema_of_component(kind: type[Any], found: list[type[Any]], *, is_sent: bool) -> Schema:
+    if issubclass(kind, StrEnum):
+        return {
+            "type": "string",
+            "description": inspect.getdoc(kind) or "",
+            "enum": [str(word) for word in kind],
+        }
+    return schema_of_shape(kind, found, is_sent=is_sent)
 
 
 def schema_of_shape(shape: type[Any], found: list[type[Any]], *, is_sent: bool) -> Schema:
@@ -167,6 +181,6 @@ class ShapeExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-cal
                 name=shape.__name__, type=ResolvedComponent.SCHEMA, object=shape, schema={}
             )
             if component not in auto_schema.registry:
-                component.schema = schema_of_shape(shape, left, is_sent=is_sent)
+                component.schema = _schema_of_component(shape, left, is_sent=is_sent)
                 auto_schema.registry.register_on_missing(component)
         return schema

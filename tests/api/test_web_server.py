@@ -1,0 +1,104 @@
+"""The API in a real web server: streams and waits let go of it when it stops."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from django.db import connection
+
+from lookout.addresses import DatabaseAddress
+from scheduler.actors import Role
+from scheduler.models import Event
+from scheduler.models.clock import database_now
+from scheduler.models.events import NewEvent
+from scheduler.states import EventKind
+from tests.api.caller import agent, caller
+from tests.factories import make_executor, make_job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def server(
+    postgres_address: DatabaseAddress, tmp_path: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A gunicorn with one process and four threads on the database of the tests."""
+    database = DatabaseAddress(
+        name=connection.settings_dict["NAME"],
+        user=postgres_address.user,
+        password=postgres_address.password,
+        host=postgres_address.host,
+        port=postgres_address.port,
+    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    command = [sys.executable, "-m", "gunicorn", "lookout.wsgi", "--bind", f"fd://{listener.fileno()}"]
+    command += [
+        "--worker-class",
+        "gthread",
+        "--threads",
+        "4",
+        "--graceful-timeout",
+        "20",
+        "--no-control-socket",
+    ]
+    environment = os.environ | {
+        "DATABASE_URL": database.url,
+        "TACK_VAR": str(tmp_path),
+        "TACK_DATABASE_POOL": "2",
+        "TACK_SECRET_KEY": "tests",
+    }
+    with subprocess.Popen(command, cwd=CHECKOUT, env=environment, pass_fds=(listener.fileno(),)) as process:
+        yield process, f"http://127.0.0.1:{listener.getsockname()[1]}"
+        process.kill()
+    listener.close()
+
+
+def test_streams_and_waits_end_at_once_when_the_server_stops(
+    server: tuple[subprocess.Popen[bytes], str],
+) -> None:
+    process, url = server
+    job = make_job()
+    make_executor()
+    created = database_now()
+    Event.objects.append(
+        [NewEvent(job_set_id=job.job_set_id, job_id=job.id, kind=EventKind.QUEUED, created=created)]
+    )
+    reader = {"Authorization": f"Bearer {caller('bob', Role.READER).token}", "Accept": "text/event-stream"}
+    where = {"queue": "nightly", "jobSet": "set"}
+    with (
+        httpx.Client(timeout=30, trust_env=False) as client,
+        client.stream("GET", f"{url}/api/v1/events", params=where, headers=reader) as answer,
+    ):
+        lines = answer.iter_lines()
+        assert "id: 1" in (line for line in lines)
+        process.send_signal(signal.SIGTERM)
+        begin = time.monotonic()
+        list(lines)
+        assert time.monotonic() - begin < 3
+    assert process.wait(20) == 0
+
+
+def test_a_waiting_agent_is_answered_when_the_server_stops(
+    server: tuple[subprocess.Popen[bytes], str],
+) -> None:
+    process, url = server
+    make_executor()
+    headers = {"Authorization": f"Bearer {agent('local').token}"}
+    asked = {"executor": "local", "runs": [], "waitSeconds": 0}
+    with httpx.Client(timeout=30, trust_env=False, headers=headers, base_url=url) as client:
+        assert client.post("/api/executor/v1/work", json=asked).status_code == 200
+        begin = time.monotonic()
+        with subprocess.Popen(["/bin/sh", "-c", f"sleep 1; kill -TERM {process.pid}"]):
+            answer = client.post("/api/executor/v1/work", json=asked | {"waitSeconds": 20})
+    assert answer.json() == {"leases": [], "stop": [], "forget": []}
+    assert 0.9 < time.monotonic() - begin < 5
+    assert process.wait(20) == 0
