@@ -1,0 +1,60 @@
+"""Texts of others made fit to show: documents line by line, errors, names of signals."""
+
+import re
+import signal
+from urllib.parse import quote
+
+from django import template
+from django.utils.html import escape, format_html
+
+from lookout.printouts import plain
+
+register = template.Library()
+
+_KEY = re.compile(r"^(\s*(?:- )*)([^\s:#'\"{\[][^:#]*?)(:)(?=\s|$)(.*)$", re.DOTALL)
+_KILLERS = {
+    "memory": "the memory limit",
+    "deadline": "the deadline",
+    "stop": "a stop that was asked for",
+    "signal": "a signal",
+}
+
+
+@register.simple_tag
+def yaml_line(line: str) -> str:
+    """A line of a YAML document with its key in accent."""
+    found = _KEY.match(line)
+    if found is None:
+        return format_html("{}", plain(line) or " ")
+    indent, key, colon, rest = (plain(part) for part in found.groups())
+    return format_html('{}<span class="key">{}</span>{}{}', indent, key, colon, rest)
+
+
+@register.simple_tag
+def linked(sentence: str, policy: str) -> str:
+    """A sentence in which the first mention of a policy leads to it."""
+    before, name, after = sentence.partition(policy)
+    if not name or not policy:
+        return escape(sentence)
+    return format_html('{}<a href="/policies/{}">{}</a>{}', before, quote(policy, safe=""), name, after)
+
+
+@register.filter
+def readable(text: str) -> str:
+    """An error as text: escape sequences taken out, invisible characters shown."""
+    return plain(text)
+
+
+@register.filter
+def signal_name(number: int) -> str:
+    """`SIGKILL`, or the number of a signal that has no name here."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@register.filter
+def killer(word: str) -> str:
+    """What ended a run that did not end by itself."""
+    return _KILLERS.get(word, word)
