@@ -59,6 +59,7 @@ def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None
         categories=configuration.categories,
         limits=configuration.limits,
         outbox=lambda answered: Outbox(client(), answered=answered),
+        found=executor.found(),
     )
     heart = Heart(
         client(),

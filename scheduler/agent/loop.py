@@ -20,6 +20,7 @@ from scheduler.agent.outbox import Outbox
 from scheduler.executors.instants import Instant
 from scheduler.executors.protocol import (
     Executor,
+    FoundRun,
     Lease,
     LeaseImpossibleError,
     LeaseRefusedError,
@@ -54,7 +55,10 @@ type News = Work | Sequence[tuple[Report, ReportOutcome]] | StopAgent
 
 
 class Agent:
-    """Everything about one executor's runs. Made, it adopts the runs of the agent before it; then `run` it."""
+    """Everything about one executor's runs. Made, it adopts the runs of the agent before it; then `run` it.
+
+    `found` are runs whose remains are there: those the journal does not know are adopted as well.
+    """
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class Agent:
         categories: Categories,
         limits: Limits,
         outbox: Callable[[Callable[[Sequence[tuple[Report, ReportOutcome]]], None]], Outbox],
+        found: Sequence[FoundRun] = (),
     ) -> None:
         self._executor = executor
         self._journal = journal
@@ -74,7 +79,7 @@ class Agent:
         self._looks: list[tuple[float, str]] = []
         self._pauses: dict[str, float] = {}
         self._stopping = False
-        self._adopt()
+        self._adopt(found)
 
     @property
     def known_runs(self) -> tuple[str, ...]:
@@ -123,7 +128,10 @@ class Agent:
 
     # What the agent before this one left.
 
-    def _adopt(self) -> None:
+    def _adopt(self, found: Sequence[FoundRun]) -> None:
+        # A run in no journal is one the journal was lost of: the scheduler waits for its end all the same.
+        found = [each for each in self._executor.found() if each.run_id not in self._journal]
+        self._journal.put(Entry(run_id=each.run_id, node=each.node, pod_name=each.pod_name) for each in found)
         for entry in self._journal:
             if entry.end is not None:
                 self._look(entry.run_id)

@@ -32,6 +32,7 @@ from scheduler.executors.podspec import (
 from scheduler.executors.processes import Identity, kill_marked
 from scheduler.executors.protocol import (
     EnforcedBy,
+    FoundRun,
     Lease,
     LeaseImpossibleError,
     LeaseRefusedError,
@@ -40,7 +41,7 @@ from scheduler.executors.protocol import (
     Remains,
     RunPhase,
 )
-from scheduler.executors.remains import MARKER, SCRATCH, WORK, Place, RemainsOnDisk, read_spec
+from scheduler.executors.remains import MARKER, SCRATCH, WORK, Place, RemainsOnDisk, marker, read_spec
 from scheduler.executors.users import JobUsers
 from scheduler.executors.volumes import volume_folder
 from scheduler.executors.zygote import Zygote
@@ -139,6 +140,14 @@ class LocalExecutor:
                 raise
             raise LeaseRefusedError(f"The run could not be started here: {error}") from error
 
+    def found(self) -> Sequence[FoundRun]:
+        """Runs of this executor that have a folder."""
+        return [
+            FoundRun(run_id=spec["runId"], node=spec["node"], pod_name=spec["podName"])
+            for spec in self._remains.specs()
+            if spec.get("executor") == self._settings.name
+        ]
+
     def adopt(self, *, run_id: str, pod_name: str) -> bool:
         """Take up a run of an agent before this one, or its end. False: nothing of it was ever started."""
         folder = self._remains.folder(pod_name)
@@ -236,9 +245,11 @@ class LocalExecutor:
     def _ended(self, live: _LiveRun) -> None:
         self._look_whether_started(live)
         self._let_go(live)
+        with contextlib.suppress(OSError):  # its user's number will be another run's
+            live.folder.chmod(0o700)
         end = recorded_end(live.folder)
         if end is None:
-            kill_marked(f"{MARKER}={live.run_id}".encode())
+            kill_marked(marker(live.run_id))
             identity = _claimed_by(live.folder)
             rebooted = identity is not None and identity.is_of_another_boot
             end = lost(live.run_id, _REBOOTED if rebooted else _RUNNER_GONE)
@@ -264,6 +275,7 @@ class LocalExecutor:
         return {
             "runId": lease.run_id,
             "podName": lease.pod_name,
+            "node": lease.node,
             "executor": self._settings.name,
             "uid": uid,
             "enforcedBy": self._rung.name,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def boot_id() -> str:
@@ -89,13 +88,18 @@ class Tree:
         self._root = os.getpid()
         self._top: dict[int, int] = {}
         self._foreign: set[int] = set()
+        self._listing: list[str] = []
 
     def look(self, *, fresh: bool = False) -> dict[int, int]:
         """Members, zombies included, each with its top.
 
         Fresh trusts nothing seen before, in case numbers have changed hands: for rare looks, and before a kill.
         """
-        here = {int(name) for name in os.listdir(PROC) if name.isdigit()}  # noqa: PTH208 (called every 10 ms)
+        listing = os.listdir(PROC)  # noqa: PTH208 (called every 10 ms)
+        if listing == self._listing and not fresh:
+            return self._top
+        self._listing = listing
+        here = {int(name) for name in listing if name.isdigit()}
         before = self._top
         self._top = {} if fresh else {pid: top for pid, top in before.items() if pid in here}
         self._foreign = set() if fresh else self._foreign & here
@@ -116,7 +120,8 @@ class Tree:
             self._top.update({member: before.get(member, self._top[end]) for member in chain})
         elif end == 0 or end in self._foreign:
             self._foreign.update(chain)
-        # Else the parent appeared after the listing was made, or went: the next look tells.
+        else:  # the parent appeared after the listing was made, or went: the next look tells
+            self._listing = []
 
     def signal(self, number: int, *, top: int | None = None) -> bool:
         """Send a signal to every member, or to those under one top. False when none could hear it."""
@@ -133,14 +138,22 @@ class Tree:
 
 def memory_of(pid: int) -> tuple[int, int]:
     """Bytes a process has in memory now, and the most it ever had; zeros when it has ended."""
-    now = most = 0
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        now = int((PROC / str(pid) / "statm").read_bytes().split()[1]) * PAGE_BYTES
-        for line in (PROC / str(pid) / "status").read_bytes().splitlines():
-            if line.startswith(b"VmHWM:"):
-                most = int(line.split()[1]) * 1024
-                break
-    return now, max(now, most)
+    try:
+        status = os.open(f"{PROC}/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0, 0
+    try:
+        text = os.read(status, 8192)
+    except OSError:
+        return 0, 0
+    finally:
+        os.close(status)
+    return _kibibytes(text, b"\nVmRSS:"), _kibibytes(text, b"\nVmHWM:")
+
+
+def _kibibytes(text: bytes, name: bytes) -> int:
+    at = text.find(name)
+    return int(text[at + len(name) : text.index(b"kB", at)]) * 1024 if at >= 0 else 0
 
 
 def kill_marked(marker: bytes, *, spare: frozenset[int] = frozenset(), seconds: float = 5.0) -> bool:

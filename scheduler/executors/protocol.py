@@ -258,6 +258,15 @@ class ReportOutcome:
     why: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundRun:
+    """A run of this executor whose remains are there, whoever started it."""
+
+    run_id: str
+    node: str
+    pod_name: str
+
+
 class LeaseRefusedError(Exception):
     """An executor cannot start a lease; its text says why. The lease goes back, attempted."""
 

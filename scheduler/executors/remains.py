@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.executors.ladder import Rung
-from scheduler.executors.memory import groups_of, remove_group
+from scheduler.executors.memory import Groups, groups_of, remove_group
 from scheduler.executors.processes import kill_marked
 from scheduler.executors.protocol import NameTakenError
 from scheduler.executors.runner import SPEC
@@ -79,10 +79,9 @@ class RemainsOnDisk:
         """End what still runs and free the name. False when something would not go. Twice does no harm."""
         folder = self.folder(pod_name)
         spec = read_spec(folder)
-        gone = [self._remove_group(group) for group in {self._group(pod_name), _group_of(spec)} if group]
-        if spec is not None and not gone:
-            gone.append(kill_marked(f"{MARKER}={spec['runId']}".encode()))
-        if not all(gone):
+        if not all(remove_group(groups, group) for groups, group in self._groups_to_remove(pod_name, spec)):
+            return False
+        if spec is not None and not spec.get("group") and not kill_marked(marker(spec["runId"])):
             return False
         with contextlib.suppress(FileNotFoundError):
             going = folder.with_name(f"{_GOING}{pod_name}-{uuid.uuid4().hex}")
@@ -90,15 +89,22 @@ class RemainsOnDisk:
             _delete_soon(going)
         return True
 
+    def specs(self) -> list[dict[str, Any]]:
+        """What every folder's run was to be, where that can be read."""
+        return [spec for folder in sorted(self._runs.iterdir()) if (spec := read_spec(folder)) is not None]
+
     def _make_group(self, group: Path | None, limit_bytes: int) -> None:
         groups = groups_of(self._rung.name)
         if groups is not None and group is not None:
             group.parent.mkdir(exist_ok=True)
             groups.create(group, limit_bytes=limit_bytes)
 
-    def _remove_group(self, group: Path) -> bool:
-        groups = groups_of(self._rung.name)
-        return groups is None or remove_group(groups, group)
+    def _groups_to_remove(self, pod_name: str, spec: dict[str, Any] | None) -> list[tuple[Groups, Path]]:
+        """The group of that name here, and the one the run was given, perhaps on another rung or elsewhere."""
+        found = [(groups_of(self._rung.name), self._group(pod_name))]
+        if spec is not None and spec.get("group"):
+            found.append((groups_of(spec["enforcedBy"]), Path(spec["group"])))
+        return [(groups, group) for groups, group in found if groups is not None and group is not None]
 
     def _group(self, pod_name: str) -> Path | None:
         return self._rung.parent / pod_name if self._rung.parent is not None else None
@@ -113,8 +119,9 @@ def read_spec(folder: Path) -> dict[str, Any] | None:
     return spec if isinstance(spec, dict) else None
 
 
-def _group_of(spec: dict[str, Any] | None) -> Path | None:
-    return Path(spec["group"]) if spec and spec.get("group") else None
+def marker(run_id: str) -> bytes:
+    """The entry that each process of a run has in its environment."""
+    return f"{MARKER}={run_id}".encode()
 
 
 def _taken(pod_name: str) -> str:

@@ -13,6 +13,7 @@ by fsync and rename. An agent that was killed finds all of it again in the folde
 
 import base64
 import contextlib
+import gc
 import json
 import os
 import select
@@ -314,6 +315,7 @@ def run_folder(folder: Path) -> None:
 
 def serve(channel: socket.socket) -> None:
     """Fork a runner for each folder named on the channel, answer with its process number; end with the channel."""
+    gc.freeze()  # collecting would copy the memory that runners share with this process
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # runners are nobody's business but the agent's
     while asked := channel.recv(65_536):
         pid = os.fork()

@@ -211,6 +211,19 @@ class TestKilledAgents:
         assert scheduler.wait_for(run_id, "failed")["category"] == "oom"
         assert not (started.runs / "armada-j3-0").exists()
 
+    def test_runs_are_adopted_though_the_journal_was_lost(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        meeting = started.folder / "go"
+        run_id = scheduler.lease(f"until [ -e {meeting} ]; do sleep 0.05; done; exit 9")
+        scheduler.wait_for(run_id, "running")
+        started.kill()
+        started.journal.unlink()
+        started.start()
+        scheduler.wait_until(lambda: True if run_id in scheduler.requests[-1]["runs"] else None)
+        meeting.touch()
+        assert scheduler.wait_for(run_id, "failed")["exitCode"] == 9
+
     def test_a_lease_is_started_once_though_its_answer_is_given_twice(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
@@ -269,7 +282,8 @@ class TestASchedulerInTrouble:
         run_id = scheduler.lease("sleep 0.2; exit 8")
         scheduler.wait_for(run_id, "running")
         scheduler.go(down=True)
-        time.sleep(0.5)
+        while b'"exitCode":8' not in started.journal.read_bytes():
+            time.sleep(0.01)
         scheduler.go(down=False)
         assert scheduler.wait_for(run_id, "failed")["exitCode"] == 8
 
