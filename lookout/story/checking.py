@@ -18,6 +18,7 @@ from lookout.story.telling import POLICY, QUEUE, StoryBroke, Teller
 MEBIBYTE = 1024 * 1024
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
+_LINES_OF_A_LOG = 25
 EVENT_KINDS = (
     *("submitted", "queued", "leased", "pending", "running", "failed"),
     *("leased", "pending", "running", "succeeded"),
@@ -47,6 +48,7 @@ def check(*, keep: bool) -> int:
     try:
         _play(scratch)
     except (CheckFailed, StoryBroke, CommandFailed, TackError, OSError, subprocess.SubprocessError) as error:
+        _show_logs(scratch)
         print(f"not ok  {error}\nLogs and data are in {scratch}.", flush=True)
         return 1
     except KeyboardInterrupt:
@@ -184,6 +186,12 @@ def _stop(up: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired as error:
         raise CheckFailed(f"It has not stopped within {STOP_SECONDS:.0f} s.") from error
     _equal("exit code", code, 0)
+
+
+def _show_logs(scratch: Path) -> None:
+    for log in sorted((scratch / "var" / "log").glob("*.log")):
+        lines = log.read_text(errors="replace").splitlines()[-_LINES_OF_A_LOG:]
+        print("\n".join([f"-- the end of {log.name}", *lines]), flush=True)
 
 
 @contextmanager
