@@ -130,8 +130,8 @@ class Agent:
 
     def _adopt(self, found: Sequence[FoundRun]) -> None:
         # A run in no journal is one the journal was lost of: the scheduler waits for its end all the same.
-        found = [each for each in self._executor.found() if each.run_id not in self._journal]
-        self._journal.put(Entry(run_id=each.run_id, node=each.node, pod_name=each.pod_name) for each in found)
+        unknown = [each for each in found if each.run_id not in self._journal]
+        self._journal.put(Entry(run_id=each.run_id, node=each.node, pod_name=each.pod_name) for each in unknown)
         for entry in self._journal:
             if entry.end is not None:
                 self._look(entry.run_id)
