@@ -10,6 +10,7 @@ from rich.text import Text
 from lookout.cli import words
 from lookout.cli.printing import NONE, age, console, plain, print_as, size, span, state_text, table
 from lookout.client import Client, JobDetail, NotFound, Run
+from policies.quantity import rounded_bytes
 
 UNDECIDED = {
     "flag_off": "retry policies are switched off",
@@ -107,7 +108,7 @@ def _run_row(run: Run) -> list[str | Text]:
         str(run.failure or NONE),
         retryable,
         size(run.memory_limit_bytes),
-        size(run.memory_peak_bytes),
+        NONE if run.memory_peak_bytes is None else rounded_bytes(run.memory_peak_bytes),
     ]
 
 

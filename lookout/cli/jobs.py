@@ -74,10 +74,13 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--state", multiple=True, type=click.Choice(STATES), help="In this state."),
         click.option("--job-set", multiple=True, metavar="ID", help="Of this job set."),
         click.option(
-            "--category-any", multiple=True, metavar="CATEGORY", help="A run failed with this category."
+            "--category-any",
+            multiple=True,
+            metavar="CATEGORY",
+            help="Some run failed with it: oom, or oom/limit.",
         ),
         click.option(
-            "--category-last", multiple=True, metavar="CATEGORY", help="The last run failed with it."
+            "--category-last", multiple=True, metavar="CATEGORY", help="The last failure was of it."
         ),
     ]
     for option in reversed(options):

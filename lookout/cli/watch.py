@@ -110,7 +110,7 @@ def _print_line(event: Event, watched: WatchedJobSet) -> None:
     when = event.created.astimezone().strftime("%b %e %H:%M:%S") if event.created else ""
     click.echo(plain(f"{when} | {watched.summary} | {kind}, job id: {event.job_id}{pod}"))
     if event.kind == "failed":
-        click.echo(plain(f"Job failed: {event.reason}"))
+        click.echo(plain(f"Job failed: {event.reason.rstrip()}"))
         if event.retryable:
             click.echo(plain(f"{_why_again(event)}The job is queued again."))
 
