@@ -39,6 +39,12 @@ class Endpoint(APIView):
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
         return answer_exception
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Before the method: who is asking, and whether the address can name anything at all."""
+        super().initial(request, *args, **kwargs)
+        if "\x00" in request.path:
+            raise NoSuchAddress(request.path.replace("\x00", "?"))
+
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         answer = super().finalize_response(request, response, *args, **kwargs)
         answer.headers.setdefault("Cache-Control", "no-store")

@@ -76,7 +76,9 @@ class Caller:
         is_json = response.headers.get("Content-Type", "").startswith("application/json")
         text = response.content.decode()
         return Answer(
-            status=response.status_code, body=json.loads(text) if is_json else text, headers=response.headers
+            status=response.status_code,
+            body=json.loads(text) if is_json and text else text,
+            headers=response.headers,
         )
 
     def raw(

@@ -194,9 +194,13 @@ def test_a_session_reads_without_and_writes_with_the_csrf_token() -> None:
     client.force_login(ensure_admin())
     person = Caller(client=client)
     assert person.get("v1/me").status == 200
-    refused = person.post("v1/sign-in-links")
+    refused = person.post("v1/queues", {"name": "nightly"})
     assert refused.status == 403
     assert "CSRF" in refused.error["message"]
+    secret = "x" * 32
+    client.cookies["csrftoken"] = secret
+    assert person.post("v1/queues", {"name": "nightly"}, headers={"X-CSRFToken": "y" * 32}).status == 403
+    assert person.post("v1/queues", {"name": "nightly"}, headers={"X-CSRFToken": secret}).status == 201
 
 
 def test_a_token_needs_no_csrf_token() -> None:

@@ -145,6 +145,11 @@ def test_the_last_id_wins_over_from(bob: Caller, job: Job) -> None:
         assert numbers(lines, 4) == [2, 3, 4, 5]
 
 
+def test_asking_for_the_head_of_a_stream_opens_none(bob: Caller, job: Job) -> None:
+    answer = bob.call("HEAD", "v1/events", query=WHERE, headers={"Accept": "text/event-stream"})
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+
+
 def test_a_last_id_that_is_no_number_is_refused(bob: Caller, job: Job) -> None:
     refused = bob.get("v1/events", WHERE, headers={"Accept": "text/event-stream", "Last-Event-ID": "x"})
     assert (refused.status, refused.paths) == (400, ["Last-Event-ID"])

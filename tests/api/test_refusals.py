@@ -37,6 +37,15 @@ def test_a_method_that_does_not_exist(olga: Caller, method: str) -> None:
     assert refused.headers["Allow"] == "GET, HEAD, POST"
 
 
+@pytest.mark.parametrize(
+    "path", ["queues", "retry-policies", "jobs", "runs", "executors", "retry-policies/a/versions", "none"]
+)
+def test_a_name_that_nothing_can_have(olga: Caller, path: str) -> None:
+    refused = olga.get(f"v1/{path}/a%00b")
+    assert (refused.status, refused.error["code"]) == (404, "not_found")
+    assert olga.delete(f"v1/{path}/a%00b").status in (404, 405)
+
+
 def test_nobody_is_told_what_exists(olga: Caller) -> None:
     for path in ("v1/queues", "v1/queues/none", "v1/jobs/none", "v1/events"):
         refused = Caller().get(path)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from rest_framework.request import Request
 from rest_framework.response import Response
-from scheduler.queries.work import work_for
 
 from lookout.access import WrongScope, executor_of
 from lookout.api.bodies import MOST_BODY_BYTES, MOST_REPORT_BYTES, body_of
@@ -20,6 +19,7 @@ from policies.problems import DocumentInvalid, Problem
 from scheduler import tasks
 from scheduler.executors.protocol import Heartbeat, Report, ReportOutcome, Work, WorkRequest
 from scheduler.heartbeats import record_heartbeat
+from scheduler.queries.work import work_for
 from scheduler.reporting import record_reports
 
 LONGEST_WAIT_SECONDS = 20

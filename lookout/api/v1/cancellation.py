@@ -5,7 +5,6 @@ from typing import Annotated
 
 from rest_framework.request import Request
 from rest_framework.response import Response
-from scheduler.cancelling import cancel_jobs
 
 from lookout.access import actor_of
 from lookout.api.bodies import body_of
@@ -13,6 +12,7 @@ from lookout.api.endpoint import Endpoint, answer
 from lookout.api.schema import described
 from lookout.api.shapes import AtMost
 from scheduler import tasks
+from scheduler.cancelling import cancel_jobs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -76,7 +76,7 @@ class Events(Endpoint):
         with `Retry-After`.
         """
         query = query_of(request, EventsQuery)
-        if STREAM in request.META.get("HTTP_ACCEPT", ""):
+        if request.method == "GET" and STREAM in request.META.get("HTTP_ACCEPT", ""):
             after = _last_seen(request, query.after)
             events_after(query.queue, query.job_set, after, 1)  # refuses what cannot be streamed
             return stream_answer(EventStream(partial(_look, query.queue, query.job_set), after=after))
