@@ -1,0 +1,20 @@
+"""`tack bench NAME`: hand over to the benchmark of that name."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from tests.benchmarks import latency
+
+BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {"latency": latency.main}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code of the benchmark; 2 when there is none of that name."""
+    if arguments and arguments[0] in BENCHMARKS:
+        return BENCHMARKS[arguments[0]](arguments[1:])
+    sys.stderr.write(f"usage: tack bench {{{','.join(BENCHMARKS)}}} [-h] …\n")
+    return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
