@@ -2,9 +2,10 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import scheduler.actors
 from django.conf import settings
 from django.db import migrations, models
+
+import scheduler.actors
 
 
 class Migration(migrations.Migration):
