@@ -99,8 +99,10 @@ class ExecutorManager(models.Manager["Executor"]):
     def wake(self, names: Iterable[str]) -> None:
         """Tell waiting agents, when this transaction commits, that there is work to ask for."""
         with connection.cursor() as cursor:
-            for name in sorted(set(names)):
-                cursor.execute("SELECT pg_notify(%s, %s)", [WORK_CHANNEL, name])
+            cursor.execute(
+                "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name",
+                [WORK_CHANNEL, sorted(set(names))],
+            )
 
 
 class Executor(models.Model):

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
@@ -14,6 +15,7 @@ from scheduler.config import Configuration
 from scheduler.leasing import RoundResult, expire_leases, run_round
 from scheduler.models import Event, Job, Pool, PoolRound, Queue, Run
 from scheduler.models.clock import database_now
+from scheduler.models.fleet import WORK_CHANNEL
 from scheduler.planning import Plan, PoolState, plan
 from scheduler.queries.fleet import pools_with_work, waiting_reasons
 from scheduler.states import JobState, RunState
@@ -49,6 +51,21 @@ def test_a_queued_job_gets_a_run_on_a_node_and_everybody_is_told() -> None:
         run.id,
         {"clusterId": "local", "pool": "default"},
     )
+
+
+def test_executors_hear_of_their_leases_when_the_round_is_written() -> None:
+    make_executor("local")
+    make_job()
+    with psycopg.connect(**_line(), autocommit=True) as line:
+        line.execute(f"LISTEN {WORK_CHANNEL}")
+        round_now()
+        (bell,) = line.notifies(timeout=10, stop_after=1)
+    assert bell.payload == "local"
+
+
+def _line() -> dict[str, Any]:
+    known = connection.get_connection_params()
+    return {name: known[name] for name in ("dbname", "user", "password", "host", "port") if known.get(name)}
 
 
 def test_a_second_round_changes_nothing() -> None:
@@ -188,9 +205,9 @@ def test_a_round_of_five_hundred_jobs_takes_as_many_queries_as_a_round_of_one() 
         Run.objects.update(state=RunState.SUCCEEDED, ended_at=database_now())
         return len(queries)
 
-    executor = make_executor("local", nodes=0)
     for number in range(25):
-        make_node(executor, name=f"local-{number}", cpu_millicores=2_000, memory_bytes=1280 * MEBI)
+        executor = make_executor(f"local-{number}", nodes=0)
+        make_node(executor, cpu_millicores=2_000, memory_bytes=1280 * MEBI)
     assert count(1) == count(500)
 
 
