@@ -58,7 +58,7 @@ class Configuration:
     maximum_per_queue_scheduling_burst: int = 1_000
     """`scheduling.maximumPerQueueSchedulingBurst`"""
     max_queue_lookback: int = 100_000
-    """`scheduling.maxQueueLookback`: how many queued jobs of a queue one round looks at."""
+    """`scheduling.maxQueueLookback`: how many queued jobs of a queue one round looks at; 0 looks at none."""
     executor_timeout_seconds: float = 3_600.0
     """`executorTimeout`: an executor silent for so long has lost its leases."""
 

@@ -22,7 +22,7 @@ def record_heartbeat(heartbeat: Heartbeat) -> bool:
     """
     now = database_now()
     Pool.objects.get_or_create(name=heartbeat.pool)
-    executor, is_new = Executor.objects.select_for_update().update_or_create(
+    executor, is_new = Executor.objects.select_for_update(no_key=True).update_or_create(
         name=heartbeat.executor,
         defaults={
             "pool_id": heartbeat.pool,
