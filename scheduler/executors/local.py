@@ -253,6 +253,7 @@ class LocalExecutor:
             identity = _claimed_by(live.folder)
             rebooted = identity is not None and identity.is_of_another_boot
             end = lost(live.run_id, _REBOOTED if rebooted else _RUNNER_GONE)
+        self._remains.release_group(live.pod_name)
         self._news.append(end)
 
     def _let_go(self, live: _LiveRun) -> None:

@@ -75,6 +75,11 @@ class RemainsOnDisk:
         group = self._group(pod_name)
         return self.folder(pod_name).exists() or (group is not None and group.exists())
 
+    def release_group(self, pod_name: str) -> None:
+        """An ended run needs no control group any more; its folder holds the name. What will not go now goes later."""
+        for groups, group in self._groups_to_remove(pod_name, read_spec(self.folder(pod_name))):
+            remove_group(groups, group, seconds=0.0)
+
     def remove(self, pod_name: str) -> bool:
         """End what still runs and free the name. False when something would not go. Twice does no harm."""
         folder = self.folder(pod_name)

@@ -1,11 +1,11 @@
 """Real agents in processes of their own, for tests: started, killed, started again on the same folder."""
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -101,14 +101,11 @@ class AgentProcess:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def processes_with(marker: str) -> list[int]:
-    """Processes of this machine, zombies excepted, that have the marker in their command line."""
+def processes_of(run_id: str) -> list[int]:
+    """Processes that belong to a run, wherever they are; zombies have no environment any more."""
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                if marker.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-            except OSError:
-                continue
+        with suppress(OSError):
+            if entry.name.isdigit() and f"TACK_RUN_ID={run_id}".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.executors.agents import CONFIGURATION, AgentProcess, processes_with
+from tests.executors.agents import CONFIGURATION, AgentProcess, processes_of
 from tests.executors.scheduler_stand_in import Json, SchedulerStandIn
 
 ALLOCATE = "dd if=/dev/zero of=/dev/null bs=100M count=1"
@@ -84,7 +84,7 @@ class TestTheWalk:
     def test_a_deadline_is_a_failure_with_its_own_reason(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        end = scheduler.wait_for(scheduler.lease("sleep 8617.1", activeDeadlineSeconds=0.2), "failed")
+        end = scheduler.wait_for(scheduler.lease("sleep 8617", activeDeadlineSeconds=0.2), "failed")
         assert (end["category"], end["reason"], end["killedBy"]) == ("late", "DeadlineExceeded", "deadline")
 
     def test_a_lease_that_can_never_run_fails_with_the_built_in_category(
@@ -108,11 +108,11 @@ class TestTheWalk:
     def test_a_stop_ends_the_run_as_cancelled(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        run_id = scheduler.lease("sleep 8617.2 & wait")
+        run_id = scheduler.lease("sleep 8617 & wait")
         scheduler.wait_for(run_id, "running")
         scheduler.stop(run_id)
         end = scheduler.wait_for(run_id, "cancelled")
-        assert processes_with("8617.2") == []
+        assert processes_of(run_id) == []
         assert not (started.runs / end["podName"]).exists()
 
     def test_a_stop_of_a_run_never_heard_of_is_cancelled_at_once(
@@ -124,7 +124,7 @@ class TestTheWalk:
     def test_a_run_the_scheduler_has_finished_with_is_ended_and_not_reported(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        run_id = scheduler.lease("sleep 8617.3", terminationGracePeriodSeconds=0)
+        run_id = scheduler.lease("sleep 8617", terminationGracePeriodSeconds=0)
         report = scheduler.wait_for(run_id, "running")
         scheduler.forget(run_id)
         gone = started.runs / report["podName"]
@@ -138,7 +138,7 @@ class TestStops:
     def test_a_terminated_agent_returns_its_leases_unattempted(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        polite = scheduler.lease("trap 'echo saved; exit 1' TERM; echo on; sleep 8617.4 & wait")
+        polite = scheduler.lease("trap 'echo saved; exit 1' TERM; echo on; sleep 8617 & wait")
         stubborn = scheduler.lease(
             "trap '' TERM; while :; do sleep 0.2; done", terminationGracePeriodSeconds=1
         )
@@ -188,10 +188,10 @@ class TestKilledAgents:
     def test_a_deadline_holds_without_an_agent(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        run_id = scheduler.lease("sleep 8617.5", activeDeadlineSeconds=0.5)
+        run_id = scheduler.lease("sleep 8617", activeDeadlineSeconds=0.5)
         scheduler.wait_for(run_id, "running")
         started.kill()
-        while processes_with("8617.5"):
+        while processes_of(run_id):
             time.sleep(0.01)
         started.start()
         assert scheduler.wait_for(run_id, "failed")["category"] == "late"
@@ -240,18 +240,18 @@ class TestKilledAgents:
     def test_a_killed_runner_is_a_failure_of_the_node_and_its_tree_ends(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        run_id = scheduler.lease("(setsid sleep 8617.6 &); sleep 8617.6")
+        run_id = scheduler.lease("(setsid sleep 8617 &); sleep 8617")
         report = scheduler.wait_for(run_id, "running")
         os.kill(runner_of(started, report), signal.SIGKILL)
         end = scheduler.wait_for(run_id, "failed")
         assert (end["category"], end["subcategory"]) == ("internal", "node-failure")
-        assert processes_with("8617.6") == []
+        assert processes_of(run_id) == []
         assert not (started.runs / report["podName"]).exists()
 
     def test_a_reboot_is_a_failure_of_the_node(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        run_id = scheduler.lease("sleep 8617.7")
+        run_id = scheduler.lease("sleep 8617")
         report = scheduler.wait_for(run_id, "running")
         started.kill()
         os.kill(runner_of(started, report), signal.SIGKILL)

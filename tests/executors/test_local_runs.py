@@ -16,7 +16,7 @@ from scheduler.executors.protocol import (
     Observation,
     RunPhase,
 )
-from tests.executors.agents import processes_with
+from tests.executors.agents import processes_of
 from tests.executors.places import MEBIBYTE, Bench, lease, output_of
 
 ALLOCATE = "dd if=/dev/zero of=/dev/null bs=100M count=1"
@@ -59,10 +59,9 @@ class TestEnds:
         assert seen.exit.killed_by is KilledBy.SIGNAL
 
     def test_what_a_run_leaves_running_ends_with_it(self, bench: Bench) -> None:
-        marker = "8617.2501"
-        seen = bench.run(f"setsid sh -c 'trap \"\" TERM HUP; sleep {marker} & wait' & sleep 0.1")
+        seen = bench.run("setsid sh -c 'trap \"\" TERM HUP; sleep 8617 & wait' & sleep 0.1")
         assert seen.phase is RunPhase.SUCCEEDED
-        assert processes_with(f"sleep\0{marker}") == []
+        assert processes_of(seen.run_id) == []
 
 
 class TestMemory:
@@ -84,11 +83,9 @@ class TestMemory:
         assert only_container(seen) == (137, "OOMKilled")
 
     def test_the_rest_of_the_tree_ends_when_one_is_killed_for_memory(self, bench: Bench) -> None:
-        seen = bench.run(
-            f"(setsid sh -c '{ALLOCATE}; sleep 8617.2502' &); sleep 8617.2502", memory_bytes=64 * MEBIBYTE
-        )
+        seen = bench.run(f"(setsid sh -c '{ALLOCATE}; sleep 8617' &); sleep 8617", memory_bytes=64 * MEBIBYTE)
         assert only_container(seen) == (137, "OOMKilled")
-        assert processes_with("8617.2502") == []
+        assert processes_of(seen.run_id) == []
 
     def test_processes_are_added_up(self, bench: Bench) -> None:
         hold = "dd if=/dev/zero bs=40M count=1 2>/dev/null | (sleep 5; cat >/dev/null)"
@@ -110,7 +107,7 @@ class TestMemory:
         seen = bench.run(
             "",
             memory_bytes=264 * MEBIBYTE,
-            containers=[container("small", "sleep 8617.2503", "200Mi"), container("big", ALLOCATE, "64Mi")],
+            containers=[container("small", "sleep 8617", "200Mi"), container("big", ALLOCATE, "64Mi")],
         )
         assert {each.name: each.reason for each in seen.signals.containers} == {
             "small": "Error",
@@ -122,28 +119,28 @@ class TestMemory:
 
 class TestTime:
     def test_a_deadline_ends_the_run_with_its_reason(self, bench: Bench) -> None:
-        seen = bench.run("sleep 8617.2504", activeDeadlineSeconds=0.2)
+        seen = bench.run("sleep 8617", activeDeadlineSeconds=0.2)
         assert (seen.phase, seen.signals.reason) == (RunPhase.FAILED, "DeadlineExceeded")
         assert seen.exit is not None
         assert (seen.exit.killed_by, seen.exit.exit_code) == (KilledBy.DEADLINE, 143)
 
     def test_a_deadline_ends_a_run_that_answers_it_with_success(self, bench: Bench) -> None:
-        seen = bench.run("trap 'exit 0' TERM; sleep 8617.2505 & wait", activeDeadlineSeconds=0.2)
+        seen = bench.run("trap 'exit 0' TERM; sleep 8617 & wait", activeDeadlineSeconds=0.2)
         assert (seen.phase, seen.signals.reason) == (RunPhase.FAILED, "DeadlineExceeded")
 
     def test_after_the_grace_comes_force_for_the_whole_tree(self, bench: Bench) -> None:
         given = bench.start(
-            lease("trap '' TERM; (setsid sleep 8617.2506 &); echo ready > ready; while :; do sleep 1; done")
+            lease("trap '' TERM; (setsid sleep 8617 &); echo ready > ready; while :; do sleep 1; done")
         )
         bench.running(given)
         bench.executor.stop(given.run_id, grace_seconds=0.3)
         seen = bench.end_of(given)
         assert seen.exit is not None
         assert (seen.exit.killed_by, seen.exit.signal) == (KilledBy.STOP, signal.SIGKILL)
-        assert processes_with("8617.2506") == []
+        assert processes_of(seen.run_id) == []
 
     def test_a_grace_is_a_chance_to_finish(self, bench: Bench) -> None:
-        given = bench.start(lease("trap 'echo saved; exit 7' TERM; echo > started; sleep 8617.2507 & wait"))
+        given = bench.start(lease("trap 'echo saved; exit 7' TERM; echo > started; sleep 8617 & wait"))
         _await_file(bench, given.pod_name, "started")
         bench.executor.stop(given.run_id, grace_seconds=10)
         seen = bench.end_of(given)
@@ -290,7 +287,7 @@ class TestIsolation:
     def test_started_as_root_a_job_is_nobody_and_reads_nothing_of_ours(self, bench: Bench) -> None:
         secret = bench.folder / "agent" / "journal"
         secret.write_text("secret")
-        other = bench.start(lease("echo mine > mine; sleep 8617.2508"))
+        other = bench.start(lease("echo mine > mine; sleep 8617"))
         bench.running(other)
         script = (
             f"id -u; id -G; cat {secret} {bench.work_folder(other)}/mine; ls {bench.folder}/runs/*/run.json; "
@@ -305,7 +302,7 @@ class TestIsolation:
         assert "secret" not in said
         assert "mine\n" not in said.splitlines()
         assert bench.executor.remains(other.pod_name).present
-        assert processes_with("8617.2508") != []
+        assert processes_of(other.run_id) != []
 
 
 class TestRemains:
@@ -319,11 +316,11 @@ class TestRemains:
         assert bench.end_of(bench.start(lease(job="j1"))).phase is RunPhase.SUCCEEDED
 
     def test_removing_a_name_ends_what_runs_under_it(self, bench: Bench) -> None:
-        given = bench.start(lease("trap '' TERM; while :; do sleep 8617.2509; done"))
+        given = bench.start(lease("trap '' TERM; while :; do sleep 8617; done"))
         bench.running(given)
         bench.executor.remove(given.pod_name)
         assert not bench.executor.remains(given.pod_name).present
-        assert processes_with("8617.2509") == []
+        assert processes_of(given.run_id) == []
 
     def test_removing_what_is_not_there_does_no_harm(self, bench: Bench) -> None:
         bench.executor.remove("armada-none-0")
