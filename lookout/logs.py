@@ -29,7 +29,8 @@ def logging_config(*, as_json: bool, level: str) -> dict[str, Any]:
     last: list[Any] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if as_json
-        else [structlog.dev.ConsoleRenderer(colors=False)]
+        # Plain: the stock traceback prints local variables, and with them tokens and bodies of requests.
+        else [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
     )
     return {
         "version": 1,
