@@ -24,6 +24,7 @@ from scheduler.executors.memory import AUTO, CGROUP1, CGROUP2, POLL
 from scheduler.executors.protocol import CategoryDescription, Executor, Heartbeat
 
 VERSION = "1"
+READY_FILE = "TACK_READY_FILE"
 _FAULTS = (ConfigurationInvalid, JournalInUseError, LocalExecutorError, RungMissingError)
 
 
@@ -65,6 +66,7 @@ def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None
         client(),
         interval_seconds=configuration.heartbeat_seconds,
         describe=_describer(options.name, executor, configuration),
+        first_heard=_say_ready,
     )
     asker = Asker(
         client(),
@@ -88,6 +90,12 @@ def _touch_when_heard(heart: Heart, ready_file: Path) -> None:
     """Tell who started us, by this file, that the scheduler knows our nodes."""
     heart.was_heard.wait()
     ready_file.touch()
+
+
+def _say_ready() -> None:
+    """Whoever started the agent may name a file that is to appear when the scheduler knows of it."""
+    if READY_FILE in os.environ:
+        Path(os.environ[READY_FILE]).touch()
 
 
 def _heed_signals(agent: Agent, asker: Asker) -> None:

@@ -1,14 +1,12 @@
 """The agent's two standing conversations with the scheduler: what is there to do, and I am here."""
 
-import logging
 import threading
 from collections.abc import Callable
 
 from scheduler.agent.client import InvalidRequestError, NotAllowedError, SchedulerClient, UnreachableError
+from scheduler.agent.complaints import Complaints
 from scheduler.agent.wire import WireError
 from scheduler.executors.protocol import Heartbeat, Work, WorkRequest
-
-log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 20.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
@@ -16,33 +14,21 @@ NOTHING_NEW_PAUSE = 0.25
 _ERRORS = (UnreachableError, NotAllowedError, InvalidRequestError, WireError)
 
 
-class _Complaints:
-    """Says each trouble once, and once that it is over."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._last = ""
-
-    def about(self, error: Exception) -> None:
-        if str(error) != self._last:
-            log.warning("%s: %s", self._what, error)
-        self._last = str(error)
-
-    def over(self) -> None:
-        if self._last:
-            log.info("%s: works again.", self._what)
-        self._last = ""
-
-
 class Heart:
     """Says at an interval that the executor is there and what it has."""
 
     def __init__(
-        self, client: SchedulerClient, *, interval_seconds: float, describe: Callable[[], Heartbeat]
+        self,
+        client: SchedulerClient,
+        *,
+        interval_seconds: float,
+        describe: Callable[[], Heartbeat],
+        first_heard: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._interval = interval_seconds
         self._describe = describe
+        self._first_heard = first_heard
         self._ended = threading.Event()
         self.was_heard = threading.Event()
         """Set with the first heartbeat that the scheduler took: before it there is no point in asking for work."""
@@ -57,7 +43,7 @@ class Heart:
         self._ended.set()
 
     def _beat(self) -> None:
-        complaints = _Complaints("Heartbeat")
+        complaints = Complaints("Heartbeat")
         pause = 0.0
         while not self._ended.wait(pause):
             try:
@@ -71,6 +57,8 @@ class Heart:
                 )
             else:
                 complaints.over()
+                if not self.was_heard.is_set():
+                    self._first_heard()
                 self.was_heard.set()
                 pause = self._interval
 
@@ -105,7 +93,7 @@ class Asker:
 
     def _ask_for_ever(self) -> None:
         self._after.wait()
-        complaints = _Complaints("Asking for work")
+        complaints = Complaints("Asking for work")
         pause = 0.0
         last = Work()
         while not self._ended.wait(pause):

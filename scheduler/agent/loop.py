@@ -131,7 +131,9 @@ class Agent:
     def _adopt(self, found: Sequence[FoundRun]) -> None:
         # A run in no journal is one the journal was lost of: the scheduler waits for its end all the same.
         unknown = [each for each in found if each.run_id not in self._journal]
-        self._journal.put(Entry(run_id=each.run_id, node=each.node, pod_name=each.pod_name) for each in unknown)
+        self._journal.put(
+            Entry(run_id=each.run_id, node=each.node, pod_name=each.pod_name) for each in unknown
+        )
         for entry in self._journal:
             if entry.end is not None:
                 self._look(entry.run_id)
@@ -173,6 +175,7 @@ class Agent:
         except LeaseImpossibleError as error:
             self._end(lifecycle.impossible(entry, str(error), now=now))
         else:
+            log.info("Run %s of job %s begins on %s.", lease.run_id, lease.job_id, lease.node)
             self._outbox.put(_progress(entry, ReportState.PENDING))
 
     def _stop(self, stop: Stop) -> None:
@@ -219,6 +222,10 @@ class Agent:
                 self._outbox.put(_progress(entry, ReportState.RUNNING))
         self._journal.put(ended)
         for entry in ended:
+            if entry.end is not None:
+                log.info(
+                    "Run %s ended: %s %s", entry.run_id, entry.end.report.state, entry.end.report.category
+                )
             self._look(entry.run_id)
 
     def _take_answers(self, answers: Sequence[tuple[Report, ReportOutcome]]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scheduler.agent.client import InvalidRequestError, NotAllowedError, SchedulerClient, UnreachableError
+from scheduler.agent.complaints import Complaints
 from scheduler.agent.wire import WireError
 from scheduler.executors.instants import Instant
 from scheduler.executors.protocol import Report, ReportOutcome
@@ -44,6 +45,7 @@ class Outbox:
         self._changed = threading.Condition()
         self._waiting: dict[str, list[_Waiting]] = {}
         self._in_flight: set[str] = set()
+        self._complaints = Complaints("Reports")
         self._closed = False
         self._thread = threading.Thread(target=self._send_for_ever, daemon=True, name="reports")
         self._thread.start()
@@ -116,8 +118,9 @@ class Outbox:
         except InvalidRequestError as error:
             return self._send_singly(batch, error)
         except (UnreachableError, NotAllowedError, WireError) as error:
-            log.warning("%d reports wait for %.1f s: %s", len(batch), longer, error)
+            self._complaints.about(error)
             return longer
+        self._complaints.over()
         return 0.0 if self._settle(batch, outcomes) else longer
 
     def _send_singly(self, batch: Sequence[_Waiting], error: InvalidRequestError) -> float:

@@ -1,5 +1,6 @@
 """Real agents in processes of their own, for tests: started, killed, started again on the same folder."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,7 @@ class AgentProcess:
         self.folder.chmod(0o755)
         self.runs = self.folder / "runs"
         self.journal = self.folder / "agent" / "journal"
+        self.ready = self.folder / "ready"
         self._scheduler = scheduler
         self._memory_by = memory_by
         self._process: subprocess.Popen[bytes] | None = None
@@ -61,7 +63,13 @@ class AgentProcess:
             "--folder", str(self.folder / "agent"), "--runs-folder", str(self.runs), "--memory-by", self._memory_by,
         ]  # fmt: skip
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=ROOT, stderr=log, stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | {"TACK_READY_FILE": str(self.ready)},
+            )
 
     @property
     def log(self) -> Path:
