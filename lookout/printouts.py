@@ -88,7 +88,7 @@ def _is_binary(kept: bytes) -> bool:
     strange = sum(byte not in _TEXT_BYTES for byte in sample)
     # Bytes above 0x7f are text in many encodings; what matters is how much of it is not valid UTF-8.
     broken = sample.decode(errors="replace").count("�")
-    return bool(sample) and (strange > len(sample) // 20 or broken > len(sample) // 4)
+    return strange > max(8, len(sample) // 20) or broken > max(8, len(sample) // 4)
 
 
 def _dump(kept: bytes) -> Iterator[Line]:

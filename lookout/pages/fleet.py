@@ -51,6 +51,7 @@ def fleet(request: PageRequest) -> HttpResponse:
     now = database_now()
     nodes = [node for row in rows for node in row.nodes]
     context = {
+        "now": now,
         "executors": [_view(row, config, now) for row in rows],
         "nodes": nodes,
         "notes": _notes(nodes),

@@ -43,6 +43,7 @@ def job(request: PageRequest, job_id: str) -> HttpResponse:
     context = {
         **_head(detail),
         **_output(request, detail),
+        "now": now,
         "why": why(detail.job, runs, waiting_because=detail.waiting_because),
         "course": _course(detail, now),
         "rows": side_by_side(runs),

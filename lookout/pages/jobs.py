@@ -25,7 +25,7 @@ from scheduler.queries.jobs import (
     job_page,
     state_counts,
 )
-from scheduler.queries.names import queue_names, reported_categories
+from scheduler.queries.names import queue_names
 from scheduler.queries.newer import Newer, jobs_newer_than
 from scheduler.states import JobState
 
@@ -79,6 +79,7 @@ def jobs(request: PageRequest) -> HttpResponse:
     return _show(
         request,
         {
+            "now": now,
             "rows": [_line(row, now) for row in found.page.rows],
             "tally": tally(query, wanted, counts),
             "summary": _summary(wanted, counts),
@@ -134,7 +135,8 @@ def _show(request: PageRequest, context: dict[str, Any], *, status: int = 200) -
         "kept": filters_of(query),
         "fields": FIELDS,
         "adding": adding if adding in FIELD_OF else "",
-        "suggestions": lambda: [*JobState, *queue_names(), *reported_categories()],
+        "states": list(JobState),
+        "queue_names": queue_names,
     }
     return show(request, "jobs/jobs.html", {**shared, **context}, place="jobs", part="live", status=status)
 

@@ -61,7 +61,9 @@ def read_document(text: str, *, name: str | None, config: Configuration) -> Read
         problems=tuple(_found(text, problems)),
         sentences=tuple(_sentences(draft.rules, problems)),
         default=default_sentence(draft.default_action) if draft.default_action else "",
-        limit=limit_sentence(draft.retry_limit),
+        limit=""
+        if any(problem.path == "retryLimit" for problem in problems)
+        else limit_sentence(draft.retry_limit),
         deployment=deployment_check(policy, config=config) if policy else DeploymentCheck(),
     )
 

@@ -67,9 +67,14 @@ def show(
     part: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The page, or only its named part when htmx asks for it. Both are drawn from the same context."""
+    """The page, or only its named part when htmx asks for it. Both are drawn from the same context.
+
+    `now` is the database's clock, unless the page has looked at it already.
+    """
     name = f"{template}#{part}" if part and request.htmx else template
-    return render(request, name, {**_shared(request), "place": place, **context}, status=status)
+    now = context.get("now") or database_now()
+    shared = {**_shared(request), "place": place, "now": now}
+    return render(request, name, {**shared, **context}, status=status)
 
 
 def refuse(request: PageRequest, error: Exception) -> HttpResponse:
@@ -84,11 +89,12 @@ def refuse(request: PageRequest, error: Exception) -> HttpResponse:
 
 
 def _shared(request: PageRequest) -> dict[str, Any]:
+    categories = reported_categories()
     return {
         "actor": request.actor,
         "choices": choices_of(request),
-        "now": database_now(),
-        "category_places": places_in_order(reported_categories()),
+        "categories": categories,
+        "category_places": places_in_order(categories),
         "configuration_warnings": configuration().warnings,
     }
 

@@ -1,0 +1,195 @@
+"""The list of jobs."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from scheduler.models import Job, Run
+from scheduler.states import JobState, RunState
+from tests.factories import make_executor, make_job, make_queue, make_run
+from tests.pages.conftest import HTMX
+from tests.pages.seen import Seen, seen
+from tests.pages.stories import failed_run, retried_job, succeeded_job
+
+pytestmark = pytest.mark.django_db
+
+
+def listed(page: Seen) -> list[str]:
+    """Ids of the jobs in the list, in its order."""
+    return [row["id"].removeprefix("job-") for row in page.attributes("tr") if "id" in row]
+
+
+def some_jobs(number: int) -> list[Job]:
+    """Jobs of one queue, newest first."""
+    queue = make_queue()
+    first = make_job(queue)
+    jobs = [make_job(queue, submitted_at=first.submitted_at + timedelta(seconds=n)) for n in range(1, number)]
+    return [*reversed(jobs), first]
+
+
+def test_a_job_that_was_retried_tells_its_story_in_one_row(as_olga: Client) -> None:
+    job = succeeded_job()
+    words = seen(as_olga.get("/jobs")).words
+    assert "succeeded" in words
+    assert "2 runs: failed, succeeded" in words
+    assert "oom" in words
+    assert "retry" in words
+    assert "1/2" in words
+    assert "64Mi to 128Mi" in words
+    assert seen(as_olga.get("/jobs")).links[f"{job.id[:10]}{job.id[10:]}"] == f"/jobs/{job.id}"
+
+
+def test_a_run_that_awaits_its_verdict_is_shown_as_deciding(as_olga: Client) -> None:
+    failed_run()
+    assert "deciding" in seen(as_olga.get("/jobs")).words
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", {"a", "b", "c"}),
+        ("queue=nightly", {"a", "b"}),
+        ("queue=nightly&queue=other", {"a", "b", "c"}),
+        ("state=failed", {"b"}),
+        ("state=failed&state=queued", {"a", "b", "c"}),
+        ("jobSet=night", {"a", "b"}),
+        ("category.any=oom", {"b"}),
+        ("category.last=oom", set()),
+        ("category.last=gpu", {"b"}),
+        ("text=ALI", {"a", "b", "c"}),
+        ("queue=other&state=failed", set()),
+    ],
+)
+def test_the_address_says_which_jobs(as_olga: Client, query: str, expected: set[str]) -> None:
+    jobs = {
+        "a": make_job("nightly", job_set="night"),
+        "b": make_job("nightly", job_set="night"),
+        "c": make_job("other", job_set="day"),
+    }
+    make_run(jobs["b"], state=RunState.FAILED, category="oom")
+    make_run(jobs["b"], state=RunState.FAILED, category="gpu")
+    Job.objects.filter(id=jobs["b"].id).update(state=JobState.FAILED, ended_at=jobs["b"].submitted_at)
+    found = set(listed(seen(as_olga.get(f"/jobs?{query}"))))
+    assert found == {jobs[name].id for name in expected}
+
+
+def test_a_job_is_found_by_its_id_in_the_address(as_olga: Client) -> None:
+    first, second, _ = some_jobs(3)
+    assert listed(seen(as_olga.get(f"/jobs?id={first.id}&id={second.id.upper()}"))) == [first.id, second.id]
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        (
+            "state=broken",
+            "state takes queued, leased, pending, running, cancelling, succeeded, failed, cancelled",
+        ),
+        ("id=short", "id takes a job id of 26 letters and digits; 'short' is none."),
+        ("colour=red", "There is no filter 'colour'. The filters are queue, state, jobSet, category.last"),
+        ("cursor=nonsense", "The cursor is not one that Tack gave out."),
+        ("queue=a%00b", "queue holds a character that no name can hold."),
+        ("text=a&text=b", "text takes at most 1 value."),
+    ],
+)
+def test_a_filter_that_means_nothing_is_a_problem_with_its_name(
+    as_olga: Client, query: str, problem: str
+) -> None:
+    answer = as_olga.get(f"/jobs?{query}")
+    assert answer.status_code == 400
+    assert problem in seen(answer).words
+    assert seen(answer).links["Show all jobs"] == "/jobs"
+
+
+def test_states_are_counted_and_each_count_leads_to_its_jobs(as_olga: Client) -> None:
+    make_job("nightly")
+    make_job("nightly", state=JobState.FAILED)
+    make_job("other", state=JobState.FAILED)
+    page = seen(as_olga.get("/jobs?queue=nightly"))
+    assert page.links["All 2"] == "/jobs?queue=nightly"
+    assert page.links["failed 1"] == "/jobs?queue=nightly&state=failed"
+    assert page.links["queued 1"] == "/jobs?queue=nightly&state=queued"
+
+
+def test_a_filter_is_added_by_a_form_and_removed_by_a_link(as_olga: Client) -> None:
+    make_queue("nightly")
+    answer = as_olga.get("/jobs", {"queue": "nightly", "filter": "state", "value": "failed"})
+    assert answer.headers["Location"] == "/jobs?queue=nightly&state=failed"
+    page = seen(as_olga.get(answer.headers["Location"]))
+    assert page.links["Remove filter State"] == "/jobs?queue=nightly"
+    assert page.links["Remove filter Queue"] == "/jobs?state=failed"
+
+
+def test_pages_lead_to_older_and_back_to_newer_jobs(as_olga: Client) -> None:
+    jobs = [job.id for job in some_jobs(120)]
+    first = seen(as_olga.get("/jobs"))
+    second = seen(as_olga.get(first.links["Older"]))
+    third = seen(as_olga.get(second.links["Older"]))
+    assert listed(first) + listed(second) + listed(third) == jobs
+    assert "Newer" not in first.links
+    assert "Older" not in third.links
+    assert listed(seen(as_olga.get(third.links["Newer"]))) == listed(second)
+    assert second.links["Newer"] == "/jobs"
+
+
+def test_new_jobs_wait_above_a_list_that_is_scrolled(as_olga: Client) -> None:
+    jobs = some_jobs(3)
+    at_top = seen(as_olga.get("/jobs", headers=HTMX))
+    assert listed(at_top)[0] == jobs[0].id
+    scrolled = seen(as_olga.get("/jobs", headers={**HTMX, "Tack-First": jobs[1].id}))
+    assert listed(scrolled) == [job.id for job in jobs[1:]]
+    assert scrolled.links["1 newer"] == "/jobs"
+
+
+def test_the_refreshed_part_is_the_part_of_the_page(as_olga: Client) -> None:
+    retried_job()
+    page, part = as_olga.get("/jobs").content.decode(), as_olga.get("/jobs", headers=HTMX).content.decode()
+    assert part.strip().startswith('<div id="live"')
+    without_clock = [text.replace(_clock(text), "") for text in (page, part)]
+    assert without_clock[1].strip() in without_clock[0]
+
+
+def _clock(text: str) -> str:
+    start = text.index("as of ")
+    return text[start : text.index("</time>", start)]
+
+
+@pytest.mark.parametrize("rows", [1, 50])
+def test_the_number_of_queries_does_not_grow_with_the_list(
+    as_olga: Client, rows: int, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    executor = make_executor()
+    for job in some_jobs(rows):
+        make_run(job, executor=executor, state=RunState.FAILED)
+    with django_assert_num_queries(9):
+        as_olga.get("/jobs")
+
+
+def test_an_empty_list_says_what_is_not_there_and_one_way_on(as_olga: Client) -> None:
+    assert "No job yet" in seen(as_olga.get("/jobs")).words
+    make_job("nightly")
+    page = seen(as_olga.get("/jobs?queue=nightly&state=failed"))
+    assert "The state filter hides 1 jobs." in page.words
+    assert page.links["Show every state"] == "/jobs?queue=nightly"
+
+
+def test_names_of_others_are_shown_and_never_become_markup(as_olga: Client) -> None:
+    hostile = "<script>alert(1)</script>"
+    make_job("nightly", job_set=hostile, owner=hostile)
+    answer = as_olga.get("/jobs", {"jobSet": hostile})
+    assert hostile not in answer.content.decode()
+    assert hostile in seen(answer).words
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_search_leads_to_the_job_an_id_names(as_olga: Client, upper: bool) -> None:
+    run = make_run()
+    job_id = run.job_id.upper() if upper else run.job_id
+    assert as_olga.get("/find", {"q": f" {job_id} "}).headers["Location"] == f"/jobs/{run.job_id}"
+    assert as_olga.get("/find", {"q": str(run.id)}).headers["Location"] == f"/jobs/{run.job_id}"
+    assert (
+        as_olga.get("/find", {"q": "renders of today"}).headers["Location"] == "/jobs?text=renders+of+today"
+    )
+    assert Run.objects.count() == 1
