@@ -88,6 +88,9 @@ class CgroupV1:
 
     def create(self, group: Path, *, limit_bytes: int) -> None:
         group.mkdir()
+        _write_if_there(
+            group / "memory.use_hierarchy", 1
+        )  # the groups inside count too; no choice on newer kernels
         if limit_bytes:
             _write(group / "memory.limit_in_bytes", limit_bytes)
             _write_if_there(group / "memory.memsw.limit_in_bytes", limit_bytes)

@@ -257,6 +257,7 @@ class Run:
 
     def _settle_memory(self) -> None:
         """Memory is why it ended, except where the poller saw too much and the run had ended well by itself."""
+        self._look_after_memory()
         over = [each for each in self._containers if each.over_limit]
         main = [each for each in self._containers if not each.is_init]
         if over and self._spec["enforcedBy"] == POLL and all(each.exit_code == 0 for each in main):

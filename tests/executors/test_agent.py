@@ -157,6 +157,20 @@ class TestStops:
             assert (end["attempted"], end["category"]) == (False, "")
             assert not (started.runs / end["podName"]).exists()
 
+    def test_asked_twice_to_end_an_agent_drops_the_grace(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        run_id = scheduler.lease(
+            "trap '' TERM; while :; do sleep 0.2; done", terminationGracePeriodSeconds=600
+        )
+        scheduler.wait_for(run_id, "running")
+        started.terminate()
+        while b'"return"' not in started.journal.read_bytes():
+            time.sleep(0.01)
+        started.terminate()
+        assert started.wait() == 0
+        assert scheduler.wait_for(run_id, "leaseReturned")["attempted"] is False
+
 
 class TestKilledAgents:
     def test_ten_runs_are_adopted_and_end_with_their_own_codes(
