@@ -1,0 +1,186 @@
+"""`tack up`: one command starts everything, a second one is told so, and nothing is left behind or broken."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lookout.addresses import DatabaseAddress
+from lookout.embedded.leftovers import birth_of
+from tests.bootstrap.running import CHECKOUT, Up, eventually, running
+
+SIGN_IN_LINK = re.compile(r"http://127\.0\.0\.1:\d+/sign-in/\S+")
+JOB = {
+    "queue": "waiting",
+    "jobSetId": "waiting",
+    "jobs": [
+        {
+            "podSpec": {
+                "terminationGracePeriodSeconds": 2,
+                "containers": [
+                    {
+                        "name": "sleeper",
+                        "command": ["sh", "-c", "sleep 600"],
+                        "resources": {
+                            "requests": {"cpu": "100m", "memory": "16Mi"},
+                            "limits": {"cpu": "100m", "memory": "16Mi"},
+                        },
+                    }
+                ],
+            }
+        }
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """One that all tests of this file look at and none harms."""
+    with running(tmp_path_factory.mktemp("up") / "var") as started:
+        yield started
+
+
+def test_it_prints_a_sign_in_link_and_what_each_step_took(up: Up) -> None:
+    assert len(SIGN_IN_LINK.findall(up.printed)) == 1
+    assert len(re.findall(r"\d+\.\d s$", up.printed, re.MULTILINE)) == 4
+
+
+def test_an_executor_with_two_nodes_is_there_when_it_says_so(up: Up) -> None:
+    with up.client() as client:
+        (executor,) = client.executors()
+        assert [node.name for node in executor.nodes] == ["local-1", "local-2"]
+        assert client.me().role == "admin"
+
+
+def test_everything_it_wrote_is_for_the_eyes_of_its_user_only(up: Up) -> None:
+    top = [up.var, *up.var.iterdir()]
+    open_to_others = [path.name for path in top if path.name != "lock" and path.stat().st_mode & 0o077]
+    assert open_to_others == []
+
+
+def test_the_configuration_it_writes_switches_retry_policies_on_and_knows_oom(up: Up) -> None:
+    configuration = yaml.safe_load((up.var / "tack.yaml").read_text())
+    assert configuration["scheduling"]["retryPolicy"]["enabled"] is True
+    (oom,) = configuration["application"]["errorCategories"]["categories"]
+    assert (oom["name"], oom["action"]) == ("oom", "Delete")
+
+
+def test_a_second_one_on_the_same_folder_is_refused_and_harms_nothing(up: Up) -> None:
+    second = Up(up.var)
+    assert second.wait() == 1
+    with up.client() as client:
+        assert f"Tack is already running at {client.url} (process {up.process.pid})" in second.printed
+        assert client.me().name == "admin"
+
+
+def test_another_one_beside_it_on_a_folder_of_its_own_takes_the_next_free_port(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        with running(tmp_path / "var", "--port", str(port)) as other:
+            assert f"Port {port} is taken by another program" in other.printed
+            with other.client() as client:
+                assert client.url != f"http://127.0.0.1:{port}"
+                assert client.me().name == "admin"
+
+
+def test_what_is_killed_starts_again(up: Up) -> None:
+    for service in ("worker", "broker", "web", "agent", "postgres"):
+        before = up.pid_of(service)
+        os.kill(before, signal.SIGKILL)
+        eventually(lambda name=service, old=before: up.pid_of(name) != old)  # type: ignore[misc]
+        assert f"{service} was ended by signal 9; it starts again in" in up.printed
+    with up.client() as client:
+        eventually(lambda: client.executors())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends children of the killed on Linux only")
+def test_a_killed_supervisor_takes_everything_along_and_the_next_start_is_clean(tmp_path: Path) -> None:
+    killed = Up(tmp_path / "var").wait_until_started()
+    token = (killed.var / "token").read_text()
+    processes = killed.processes()
+    assert len(processes) >= 9
+    killed.process.kill()
+    killed.process.wait()
+    eventually(
+        lambda: not any(birth_of(pid) == birth for pid, birth in processes.items()),
+        lambda: f"Still there: {[pid for pid, birth in processes.items() if birth_of(pid) == birth]}",
+    )
+    with running(tmp_path / "var") as again, again.client() as client:
+        assert client.me().name == "admin"
+        assert (again.var / "token").read_text().split()[1] == token.split()[1]
+
+
+def test_ctrl_c_gives_running_jobs_back_unattempted_and_the_next_start_runs_them_again(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path / "var") as first, first.client() as client:
+        client.create_queue({"name": "waiting"})
+        (submitted,) = client.submit_jobs(JOB)
+        eventually(lambda: client.job(submitted.job_id).state == "running")
+    assert first.process.returncode == 0
+    with running(tmp_path / "var") as second, second.client() as client:
+        eventually(lambda: client.job(submitted.job_id).state == "running")
+        returned, again = client.job(submitted.job_id).runs
+        assert (returned.state, again.state) == ("lease_returned", "running")
+        assert returned.json.get("attempted") in (False, None)
+        assert list(client.decisions(job_id=submitted.job_id)) == []
+        client.cancel_jobs([submitted.job_id])
+        eventually(lambda: client.job(submitted.job_id).state == "cancelled")
+
+
+def test_with_a_database_of_ones_own_no_admin_and_no_token_is_made(
+    tmp_path: Path, postgres_address: DatabaseAddress
+) -> None:
+    environment = {"DATABASE_URL": postgres_address.url}
+    with running(tmp_path / "var", environment=environment) as up:
+        assert not (up.var / "postgres").exists()
+        assert not (up.var / "token").exists()
+        assert SIGN_IN_LINK.search(up.printed) is None
+        assert "./manage.py person NAME --role admin --sign-in-link" in up.printed
+
+
+def test_a_folder_of_somebody_else_is_left_alone_with_a_sentence(tmp_path: Path) -> None:
+    theirs, owner = Path("/usr"), "root"
+    if os.geteuid() == 0:
+        theirs, owner = tmp_path / "theirs", "nobody"
+        theirs.mkdir()
+        shutil.chown(theirs, owner)
+    done = refused(["-m", "lookout.embedded"], TACK_VAR=str(theirs))
+    assert f"{theirs} belongs to {owner}" in done.stderr
+    assert f"Start it as {owner} again" in done.stderr
+
+
+def test_a_full_disk_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    mount = f'mount -t tmpfs -o size=20m none "{tmp_path}" && exec "$0" -P -m lookout.embedded'
+    mine = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    done = refused(
+        ["sh", "-c", mount, sys.executable],
+        before=["unshare", "--mount", *mine],
+        TACK_VAR=str(tmp_path / "var"),
+    )
+    assert re.search(r"The disk of \S+ is full: \d+ MB are free, Tack needs 300 MB", done.stderr), done.stderr
+
+
+def refused(
+    command: list[str], *, before: Sequence[str] = (sys.executable, "-P"), **more: str
+) -> subprocess.CompletedProcess[str]:
+    """A start that ends at once with exit code 1."""
+    done = subprocess.run(
+        [*before, *command],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), **more},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1, done.stderr
+    return done
