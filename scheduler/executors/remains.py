@@ -7,7 +7,7 @@ import shutil
 import stat
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,18 +139,17 @@ def _delete_soon(folder: Path) -> None:
 
 
 def _delete(folder: Path) -> None:
-    shutil.rmtree(folder, onexc=_open_up)
+    try:
+        shutil.rmtree(folder)
+    except OSError:
+        _open_up(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _open_up(remove: Callable[..., Any], path: str, error: BaseException) -> None:
-    """A job may have closed a folder of its own: open it and try again. What still stays is left lying."""
-    if isinstance(error, FileNotFoundError):
-        return
+def _open_up(folder: Path) -> None:
+    """A job may have closed folders of its own, to us as well where it is the same user."""
     with contextlib.suppress(OSError):
-        for each in (Path(path).parent, Path(path)):
-            if each.is_dir() and not each.is_symlink():
-                each.chmod(stat.S_IRWXU)
-        if remove in (os.rmdir, os.unlink):
-            remove(path)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
+        folder.chmod(stat.S_IRWXU)
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                _open_up(Path(entry.path))

@@ -330,6 +330,8 @@ class TestRemains:
         bench.end_of(given)
         bench.executor.remove(given.pod_name)
         assert not bench.executor.remains(given.pod_name).present
+        while list((bench.folder / "runs").iterdir()):  # what is large may take its time
+            bench.executor.observe(timeout=0.01)
 
     @pytest.mark.parametrize("name", ["../up", "a/b", ".", "", "UPPER", "a\0b"])
     def test_a_name_that_is_no_name_is_refused(self, bench: Bench, name: str) -> None:
