@@ -1,6 +1,7 @@
 """`tack up`: start everything, tell the story on the first start, stay until Ctrl-C, stop everything in order."""
 
 import argparse
+import errno
 import json
 import os
 import signal
@@ -20,7 +21,16 @@ from lookout.embedded.supervisor import Service, Supervisor
 from lookout.story.checking import check
 
 _FIRST_CONFIGURATION = Path(__file__).with_name("tack.yaml")
-_NO_ROOM = os.strerror(28)
+_NO_ROOM = os.strerror(errno.ENOSPC)
+_WHAT_STOPS = {
+    "story": "Story",
+    "agent": "Agent: running jobs are given back",
+    "schedule": "Schedule",
+    "worker": "Worker",
+    "web": "Web",
+    "broker": "Broker",
+    "postgres": "PostgreSQL",
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -149,20 +159,15 @@ def _story(stack: Stack) -> Service:
         name="story",
         log=log,
         start=lambda: spawn(command, log=None, env=stack.environment()),
+        stage=services.STORY,
         grace_seconds=1,
         once=True,
     )
 
 
 def _stop(supervisor: Supervisor) -> None:
-    names = {
-        "agent": "Jobs are given back, the agent ends",
-        "web": "Web",
-        "worker": "Worker",
-        "schedule": "Schedule",
-    }
-    names |= {"broker": "Broker", "postgres": "PostgreSQL", "story": "Story"}
-    supervisor.stop(lambda name: tell(f"  stopping: {names[name]}"))
+    tell("Tack is stopping; Ctrl-C again takes the time away that jobs get to end.")
+    supervisor.stop(lambda name: step(_WHAT_STOPS[name]))
     tell("Tack has stopped. ./tack up starts it again with everything it knew.")
 
 

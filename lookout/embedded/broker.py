@@ -14,7 +14,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from lookout.embedded.children import end, spawn
+from lookout.embedded.children import end, spawn, tell_to_end
 from lookout.embedded.files import last_lines, write_private
 from lookout.embedded.sockets import socket_folder
 
@@ -83,6 +83,7 @@ def start(server: Broker) -> subprocess.Popen[bytes]:
 
 def stop(child: subprocess.Popen[bytes]) -> None:
     """Stop the server; what it holds is on disk already."""
+    tell_to_end(child)
     end(child, grace_seconds=10)
 
 

@@ -85,15 +85,17 @@ def run(
     )
 
 
-def end(
-    child: subprocess.Popen[bytes], *, first: signal.Signals = signal.SIGTERM, grace_seconds: float
-) -> None:
-    """Ask the child to end, wait for the grace, then end its whole session by force. Harmless when it has ended."""
+def tell_to_end(child: subprocess.Popen[bytes], number: signal.Signals = signal.SIGTERM) -> None:
+    """Send the child the signal it ends by. Harmless when it has ended."""
     if child.poll() is None:
         with contextlib.suppress(ProcessLookupError):
-            child.send_signal(first)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=grace_seconds)
+            child.send_signal(number)
+
+
+def end(child: subprocess.Popen[bytes], *, grace_seconds: float) -> None:
+    """Wait for the end of a child that was told to; after the grace end its whole session by force."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(timeout=grace_seconds)
     # What the child started shares its session; nothing of it may stay behind.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)

@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 
 from lookout.addresses import DatabaseAddress
-from lookout.embedded.children import OURSELVES, Identity, end, run, spawn
+from lookout.embedded.children import OURSELVES, Identity, end, run, spawn, tell_to_end
 from lookout.embedded.files import last_lines, write_private
 from lookout.embedded.sockets import socket_folder
 
@@ -100,7 +100,8 @@ def start(server: Cluster) -> subprocess.Popen[bytes]:
 
 def stop(child: subprocess.Popen[bytes]) -> None:
     """Stop the server cleanly; sessions that are still open are ended by it."""
-    end(child, first=signal.SIGINT, grace_seconds=30)
+    tell_to_end(child, signal.SIGINT)
+    end(child, grace_seconds=30)
 
 
 def wait_until_ready(server: Cluster, child: subprocess.Popen[bytes], *, seconds: float = 60) -> None:

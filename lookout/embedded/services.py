@@ -21,7 +21,11 @@ from lookout.embedded.supervisor import Service
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 EXECUTOR = "local"
 FIRST_PORT = 8000
+SERVERS, PROCESSES, AGENT, STORY = range(4)
+"""Stages: each needs what comes before it."""
 _PORTS_TRIED = 100
+_AGENT_GRACE_SECONDS = 24 * 3600.0
+"""As long as its jobs may take to end; Ctrl-C once more ends them at once."""
 _WEB_PROCESSES = 2
 _WEB_THREADS = 24
 _WORKER_PROCESSES = 2
@@ -160,6 +164,7 @@ def web_service(stack: Stack) -> Service:
         start=lambda: spawn(
             command, log=log, env=env, folder=CHECKOUT, at_our_death=signal.SIGQUIT, pass_fds=(number,)
         ),
+        stage=PROCESSES,
         grace_seconds=8,
     )
 
@@ -179,7 +184,7 @@ def worker_service(stack: Stack) -> Service:
         # Told by a gentler signal it would first wait for the broker, which is gone as well then.
         return spawn(command, log=log, env=env, folder=CHECKOUT, at_our_death=signal.SIGKILL)
 
-    return Service(name="worker", log=log, start=start, grace_seconds=10)
+    return Service(name="worker", log=log, start=start, stage=PROCESSES, grace_seconds=10)
 
 
 def schedule_service(stack: Stack) -> Service:
@@ -194,6 +199,7 @@ def schedule_service(stack: Stack) -> Service:
         name="schedule",
         log=log,
         start=lambda: spawn(command, log=log, env=env, folder=CHECKOUT),
+        stage=PROCESSES,
         grace_seconds=3,
     )
 
@@ -218,7 +224,7 @@ def agent_service(stack: Stack) -> Service:
         # When we are killed the agent goes at once, without its grace: its runs live on and the next agent adopts them.
         return spawn(command, log=log, env=env, folder=CHECKOUT, at_our_death=signal.SIGKILL)
 
-    return Service(name="agent", log=log, start=start, grace_seconds=60)
+    return Service(name="agent", log=log, start=start, stage=AGENT, grace_seconds=_AGENT_GRACE_SECONDS)
 
 
 def ready_file(stack: Stack, name: str) -> Path:

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lookout.embedded import leftovers
-from lookout.embedded.children import end
+from lookout.embedded.children import end, tell_to_end
 from lookout.embedded.folders import free_mb, full_disk_sentence
 from lookout.embedded.progress import tell
 
@@ -22,6 +22,7 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
 _LITTLE_ROOM_MB = 50
+_HURRIED_GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Service:
     log: Path
     start: Callable[[], subprocess.Popen[bytes]]
     grace_seconds: float
+    stage: int = 0
+    """What has a higher one needs what has a lower one, so it is stopped before."""
     stop_signal: signal.Signals = signal.SIGTERM
     once: bool = False
     """Whether it may end by itself, and is not started again then."""
@@ -68,19 +71,24 @@ class Supervisor:
                     self._look_after(watched)
                 _wait(bell, self._seconds_to_the_next_start())
 
-    def stop(self, before_each: Callable[[str], None] = lambda _: None) -> None:
-        """Stop everything, last started first, each within its grace. Ctrl-C during that takes the grace away."""
-        hurry = False
+    def stop(self, around_each: Callable[[str], AbstractContextManager[None]]) -> None:
+        """Stop everything, the highest stage first, all of a stage together, each within its grace.
+
+        Ctrl-C during that tells them again with a short grace; from the third on there is none.
+        """
+        times_asked = 1
         while self._watched:
-            watched = self._watched[-1]
-            if watched.child.poll() is None:
-                before_each(watched.service.name)
+            stage = max(watched.service.stage for watched in self._watched)
+            leaving = [watched for watched in self._watched if watched.service.stage == stage]
             try:
-                grace = 0.0 if hurry else watched.service.grace_seconds
-                end(watched.child, first=watched.service.stop_signal, grace_seconds=grace)
-                self._watched.pop()
+                for watched in leaving:
+                    tell_to_end(watched.child, watched.service.stop_signal)
+                for watched in leaving:
+                    with around_each(watched.service.name):
+                        end(watched.child, grace_seconds=_grace_seconds(watched.service, times_asked))
+                    self._watched.remove(watched)
             except KeyboardInterrupt:
-                hurry = True
+                times_asked += 1
         self._register.unlink(missing_ok=True)
 
     def _look_after(self, watched: _Watched) -> None:
@@ -96,7 +104,7 @@ class Supervisor:
                 watched.pause_seconds = _FIRST_PAUSE_SECONDS
             watched.start_again_at = now + watched.pause_seconds
             _tell_of_the_end(watched, code)
-            end(watched.child, grace_seconds=0)  # what it had started itself
+            end(watched.child, grace_seconds=0)  # what it had started, and left behind
         elif now >= watched.start_again_at:
             self._start_again(watched)
 
@@ -122,6 +130,12 @@ class Supervisor:
             leftovers.remember(
                 self._register, {watched.service.name: watched.child.pid for watched in self._watched}
             )
+
+
+def _grace_seconds(service: Service, times_asked: int) -> float:
+    if times_asked == 1:
+        return service.grace_seconds
+    return min(service.grace_seconds, _HURRIED_GRACE_SECONDS) if times_asked == 2 else 0.0
 
 
 def _tell_of_the_end(watched: _Watched, code: int) -> None:
