@@ -66,7 +66,7 @@ def _grown_by_amount(before: Growth, amount: int) -> Growth:
 
     return Growth(
         applied=True,
-        record=MemoryRecord(static_bytes=before.record.static_bytes + amount),
+        record=MemoryRecord(static_bytes=min(before.record.static_bytes + amount, MAX_QUANTITY)),
         request_bytes=grown(before.request_bytes),
         limit_bytes=grown(before.limit_bytes),
     )

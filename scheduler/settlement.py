@@ -154,8 +154,8 @@ def undecided_because(case: Case, *, config: Configuration) -> UndecidedBecause 
 
 
 def without_room_to_grow(settlement: Settlement) -> Settlement:
-    """The grown job fits no node: granted, and not carried out."""
-    return _unschedulable(settlement, GROWN_FITS_NO_NODE)
+    """The grown job fits no node: granted, and not carried out. What was tried is kept for the record."""
+    return replace(_unschedulable(settlement, GROWN_FITS_NO_NODE), growth=settlement.growth)
 
 
 def without_untried_node(settlement: Settlement) -> Settlement:

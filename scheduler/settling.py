@@ -1,12 +1,12 @@
 """Settle runs that ended badly: decide, mutate, requeue or fail. Once per run, however many workers try."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
+from django.db import transaction
 
 from scheduler import client_events
 from scheduler.client_events import PodFailure
@@ -55,6 +55,15 @@ class _Batch:
     """By run id."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Check:
+    """A question to the fleet: who asks it, and what becomes of those that would fit nowhere."""
+
+    asks: Callable[[Settlement], bool]
+    avoiding: bool
+    refuse: Callable[[Settlement], Settlement]
+
+
 @transaction.atomic
 def settle_runs(*, config: Configuration, limit: int = BATCH) -> Settled:
     """Settle ended runs that await it. Settling twice changes nothing: a decision's key is its run.
@@ -63,8 +72,7 @@ def settle_runs(*, config: Configuration, limit: int = BATCH) -> Settled:
     the others of its batch.
     """
     claim = Job.objects.claim_unsettled(limit)  # locks them; what another worker holds is skipped
-    unsettled = unsettled_runs(claim.jobs)
-    settlements = _settle_or_halve(unsettled, config)
+    settlements = _settle_or_halve(claim.jobs, config)
     return Settled(
         runs=len(settlements),
         requeued=sum(settlement.requeues for settlement in settlements),
@@ -72,29 +80,32 @@ def settle_runs(*, config: Configuration, limit: int = BATCH) -> Settled:
     )
 
 
-def _settle_or_halve(unsettled: Sequence[Unsettled], config: Configuration) -> list[Settlement]:
-    """Settle the batch; where the database refuses it, find the runs to blame by halving."""
-    if not unsettled:
+def _settle_or_halve(jobs: Sequence[Job], config: Configuration) -> list[Settlement]:
+    """Settle the runs of locked jobs; where that fails as a whole, find the ones to blame by halving."""
+    if not jobs:
         return []
     try:
         with transaction.atomic():
-            return _settle_batch(unsettled, config)
-    except DatabaseError as error:
-        if len(unsettled) == 1:
-            _note_trouble(unsettled[0], error)
+            return _settle_batch(unsettled_runs(jobs), config)
+    except Exception as error:  # noqa: BLE001 - whatever the rows of one job do to us, the others go on
+        # The failed try has changed the rows in memory, and a job must not grow twice.
+        again = Job.objects.reread(jobs)
+        if len(again) == 1:
+            for row in unsettled_runs(again):
+                _note_trouble(row, error)
             return []
-        middle = len(unsettled) // 2
-        return _settle_or_halve(unsettled[:middle], config) + _settle_or_halve(unsettled[middle:], config)
+        middle = len(again) // 2
+        return _settle_or_halve(again[:middle], config) + _settle_or_halve(again[middle:], config)
 
 
 def _settle_batch(unsettled: Sequence[Unsettled], config: Configuration) -> list[Settlement]:
     batch = _decide(unsettled, config)
-    batch.settlements = _only_what_fits(batch, config)
+    _keep_what_fits(batch, config)
     for settlement in batch.settlements:
         _carry_out(settlement, batch.rows[settlement.case.run.run_id], batch.now)
     Decision.objects.bulk_create(_decisions(batch), batch_size=2_000)
     update_rows([row.run for row in batch.rows.values()], RUN_FIELDS)
-    update_rows(list({row.job.id: row.job for row in batch.rows.values()}.values()), JOB_FIELDS)
+    update_rows([row.job for row in batch.rows.values()], JOB_FIELDS)
     Event.objects.append(_events(batch))  # last: it takes the numbers of the job sets
     return batch.settlements
 
@@ -123,40 +134,33 @@ def _note_trouble(row: Unsettled, error: Exception) -> None:
     update_rows([run], ("settle_tries", "settle_error"))
 
 
-def _only_what_fits(batch: _Batch, config: Configuration) -> list[Settlement]:
-    """Ask the fleet at most twice for the whole batch: grown jobs, then those that also avoid nodes."""
-    grown = _asking(batch.settlements, lambda each: each.grows, batch, avoiding=False)
-    moved = _asking(batch.settlements, lambda each: each.avoids_more, batch, avoiding=True)
-    if not grown and not moved:
-        return batch.settlements
+_CHECKS = (
+    _Check(asks=lambda each: each.grows, avoiding=False, refuse=without_room_to_grow),
+    _Check(asks=lambda each: each.avoids_more, avoiding=True, refuse=without_untried_node),
+)
+
+
+def _keep_what_fits(batch: _Batch, config: Configuration) -> None:
+    """Ask the fleet at most twice for the whole batch: about grown jobs, then about those that also avoid nodes."""
+    if not any(check.asks(each) for check in _CHECKS for each in batch.settlements):
+        return
     nodes = fleet_nodes(config=config)
-    roomy = fits_somewhere(grown.values(), nodes, node_id_label=config.node_id_label) if grown else {}
-    untried = fits_somewhere(moved.values(), nodes, node_id_label=config.node_id_label) if moved else {}
-
-    def checked(settlement: Settlement) -> Settlement:
-        run_id = settlement.case.run.run_id
-        if run_id in grown and not roomy[grown[run_id]].fits:
-            return without_room_to_grow(settlement)
-        if run_id in moved and not untried[moved[run_id]].fits:
-            return without_untried_node(settlement)
-        return settlement
-
-    return [checked(settlement) for settlement in batch.settlements]
-
-
-def _asking(
-    settlements: Iterable[Settlement], asks: Callable[[Settlement], bool], batch: _Batch, *, avoiding: bool
-) -> dict[str, Requirements]:
-    """Run id → what its job would need, for the settlements that ask the fleet something."""
-    return {
-        each.case.run.run_id: _requirements(each, batch.rows[each.case.run.run_id].job, avoiding=avoiding)
-        for each in settlements
-        if asks(each)
-    }
+    for check in _CHECKS:
+        asked = {
+            each.case.run.run_id: _requirements(each, batch, avoiding=check.avoiding)
+            for each in batch.settlements
+            if check.asks(each)
+        }
+        if asked:
+            found = fits_somewhere(asked.values(), nodes, node_id_label=config.node_id_label)
+            nowhere = {run_id for run_id, wanted in asked.items() if not found[wanted].fits}
+            batch.settlements = [
+                check.refuse(each) if each.case.run.run_id in nowhere else each for each in batch.settlements
+            ]
 
 
-def _requirements(settlement: Settlement, job: Job, *, avoiding: bool) -> Requirements:
-    growth = settlement.growth
+def _requirements(settlement: Settlement, batch: _Batch, *, avoiding: bool) -> Requirements:
+    job, growth = batch.rows[settlement.case.run.run_id].job, settlement.growth
     request = growth.request_bytes if growth else job.memory_request_bytes
     limit = growth.limit_bytes if growth else job.memory_limit_bytes
     avoided = settlement.avoided_nodes if avoiding else settlement.case.avoided_nodes
@@ -204,7 +208,7 @@ def _decisions(batch: _Batch) -> list[Decision]:
 def _decision(settlement: Settlement, now: datetime) -> Decision:
     case, made, governing = settlement.case, settlement.decision, settlement.case.governing
     assert made is not None and governing is not None
-    grown = settlement.growth if settlement.grows else None
+    grown = settlement.growth if settlement.growth and settlement.growth.applied else None
     return Decision(
         run_id=UUID(case.run.run_id),
         job_id=case.job_id,

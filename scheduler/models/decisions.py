@@ -27,8 +27,9 @@ class Decision(models.Model):
     global_used_after = models.PositiveIntegerField()
     global_limit = models.PositiveBigIntegerField()
     memory_from_bytes = models.BigIntegerField(null=True)
-    """The limit the run had, or else its request; null when the decision changes no memory."""
+    """The limit the run had, or else its request; null when the decision asks for no more memory."""
     memory_to_bytes = models.BigIntegerField(null=True)
+    """What the next run gets, or would have got where the verdict is that it fits no node."""
     avoids_nodes = ArrayField(models.TextField(), default=list)
     """Every node the job avoids from now on, when this decision added one; else empty."""
     decided_at = models.DateTimeField()

@@ -1,5 +1,6 @@
 """Jobs, their job sets and their specs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.contrib.postgres.fields import ArrayField
@@ -66,6 +67,10 @@ class JobManager(models.Manager["Job"]):
             chosen, held = cursor.fetchone()
         jobs = list(self.filter(id__in=held).order_by("id")) if held else []
         return Claim(jobs=jobs, more=chosen == limit or len(held) < chosen)
+
+    def reread(self, jobs: Iterable["Job"]) -> list["Job"]:
+        """The same jobs as the database has them, in id order."""
+        return list(self.filter(id__in=[job.id for job in jobs]).order_by("id"))
 
 
 class Job(models.Model):

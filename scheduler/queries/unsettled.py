@@ -107,8 +107,13 @@ def case_of(unsettled: Unsettled, governing: GoverningPolicy | None, *, config: 
         memory_request_bytes=job.memory_request_bytes,
         memory_limit_bytes=job.memory_limit_bytes,
         avoided_nodes=tuple(job.avoided_nodes),
-        attempted_nodes=tuple(dict.fromkeys(past.node_id for past in unsettled.history if past.attempted)),
+        attempted_nodes=_attempted_nodes(unsettled.history),
     )
+
+
+def _attempted_nodes(history: Iterable[Run]) -> tuple[str, ...]:
+    """In the order they were tried. A node without the label cannot be told from others, and is not avoided."""
+    return tuple(dict.fromkeys(past.node_id for past in history if past.attempted and past.node_id))
 
 
 def _ended_run(run: Run) -> EndedRun:

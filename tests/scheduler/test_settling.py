@@ -135,7 +135,8 @@ def test_a_job_grown_beyond_every_node_fails_with_that_reason() -> None:
     job = settled(failed_job(memory_bytes=800 * MEBI))
     assert (job.state, job.memory_limit_bytes, job.memory_factor) == ("failed", 800 * MEBI, 0.0)
     decision = Decision.objects.get()
-    assert decision.verdict == "retry_unschedulable" and decision.memory_to_bytes is None
+    assert decision.verdict == "retry_unschedulable"
+    assert (decision.memory_from_bytes, decision.memory_to_bytes) == (800 * MEBI, 1_600 * MEBI)
     assert decision.reason == "retry granted, but the job grown by the rule's memory bump fits no node"
 
 
@@ -144,6 +145,16 @@ def test_growth_beyond_any_number_a_node_could_have_is_unschedulable_on_an_empty
     Node.objects.all().delete()
     job = settled(job)
     assert job.state == "failed" and Decision.objects.get().verdict == "retry_unschedulable"
+
+
+def test_a_fixed_amount_that_never_ends_does_not_break_a_job_without_memory() -> None:
+    most = {**OOM_GROW["rules"][0], "mutate": {"resources": {"memory": {"static": "8Ei"}}}}
+    make_policy("most", retryLimit=9, rules=[most])
+    job = failed_job(policies=("most",), memory_bytes=None)
+    for _ in range(3):
+        job = settled(job)
+        assert (job.state, job.memory_limit_bytes) == ("queued", None)
+        make_run(job, state=RunState.FAILED)
 
 
 AVOIDING = {**OOM_GROW["rules"][0], "mutate": {"affinity": {"avoidSameNode": True}}}
@@ -162,6 +173,15 @@ def test_avoiding_rules_out_the_nodes_of_all_attempted_runs_and_fails_once_none_
         "retry_unschedulable",
         "retry granted, but no untried node fits the job",
     )
+
+
+def test_a_node_without_the_label_cannot_be_avoided_and_bars_no_other() -> None:
+    make_policy("avoider", retryLimit=5, rules=[AVOIDING])
+    job = failed_job(policies=("avoider",))
+    Node.objects.update(labels={})
+    Run.objects.update(node_id="")
+    job = settled(job)
+    assert (job.state, job.avoided_nodes) == ("queued", [])
 
 
 def test_an_expired_lease_spends_the_budget_and_changes_nothing_about_the_job() -> None:
@@ -246,6 +266,25 @@ def test_a_run_that_cannot_be_settled_is_set_aside_after_three_tries_and_holds_u
     assert run.settled_at is None and run.settle_tries == 3 and run.settle_error
     assert Job.objects.get(id=good.id).state == "queued"
     assert settle_runs(config=ON).runs == 0
+
+
+def test_the_others_of_a_batch_with_a_run_that_cannot_be_settled_are_settled_once() -> None:
+    bad, good = failed_job(), failed_job()
+    Job.objects.filter(id=bad.id).update(memory_factor=float("nan"))
+    settle_runs(config=ON)
+    good.refresh_from_db()
+    assert (good.memory_limit_bytes, good.memory_factor) == (128 * MEBI, 2.0)
+    assert (good.queued_version, good.version) == (2, 2)
+    assert Decision.objects.get().memory_from_bytes == 64 * MEBI
+
+
+def test_whatever_a_job_does_to_the_batch_only_its_own_run_is_set_aside() -> None:
+    bad, good = failed_job(), failed_job()
+    Job.objects.filter(id=bad.id).update(resources=[1])
+    for _ in range(3):
+        settle_runs(config=ON)
+    assert Run.objects.get(job=bad).settle_error.startswith("AttributeError")
+    assert Job.objects.get(id=good.id).state == "queued"
 
 
 def test_a_storm_in_one_queue_leaves_the_others_their_share_of_a_batch() -> None:
