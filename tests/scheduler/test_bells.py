@@ -33,15 +33,15 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def point_the_app_at(url: str) -> None:
-    app.conf.broker_url = url
+    app.conf.update(broker_url=url)
     kombu.pools.reset()
-    app._after_fork()  # forgets its connections, as in a new process
+    app._after_fork()  # type: ignore[attr-defined]  # forgets its connections, as in a new process
     tasks._quiet_until = 0.0
 
 
 def waiting_messages() -> int:
     with app.connection_for_read() as connection:
-        return int(connection.default_channel.client.llen("decide"))
+        return int(connection.default_channel.client.llen("decide"))  # type: ignore[attr-defined]
 
 
 def test_a_bell_rings_after_the_commit_and_not_before(server: subprocess.Popen[bytes]) -> None:
