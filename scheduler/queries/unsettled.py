@@ -1,10 +1,8 @@
 """Cases to settle: ended runs of locked jobs, with everything their settlement depends on."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from django.db.models import OuterRef, Subquery
 
 from policies.documents import DocumentInvalid
 from policies.failures import Failure
@@ -13,6 +11,7 @@ from policies.policy import Policy
 from policies.tally import RunEnd, attempted_returns, attempted_runs, genuine_failures
 from scheduler.config import Configuration
 from scheduler.models import Job, QueuePolicy, RetryPolicy, RetryPolicyVersion, Run
+from scheduler.queries.policies import current_versions
 from scheduler.settlement import FAIL_FAST, Case, EndedRun, GoverningPolicy
 from scheduler.states import RunState
 
@@ -56,36 +55,42 @@ def governing_policies(
 ) -> Mapping[str, GoverningPolicy | None]:
     """The policy with a say in each queue: its first attached one, or else the default policy.
 
-    Two queries, whatever the number of queues. With the flag off no policy is read.
+    Three queries at most, whatever the number of queues. With the flag off no policy is read.
     """
     names = set(queues)
     if not config.retry_policy.enabled:
         return dict.fromkeys(names)
-    first: dict[str, str] = {}
-    for attached in QueuePolicy.objects.filter(queue__in=names).order_by("queue_id", "ordinal"):
-        first.setdefault(attached.queue_id, attached.policy_id)
-    default = config.retry_policy.default_policy_name
-    wanted = {name: first.get(name, default) for name in names}
-    policies = _current_policies({name for name in wanted.values() if name})
-    return {queue: policies[policy] if policy else None for queue, policy in wanted.items()}
+    first: dict[str, RetryPolicy] = {}
+    # With their current versions, in one statement: a policy that is deleted from here on still decides.
+    for attached in QueuePolicy.objects.filter(queue__in=names).select_related("policy").order_by("ordinal"):
+        first.setdefault(attached.queue_id, attached.policy)
+    default = _default_policy(config) if names - set(first) else None
+    policies = _readable({policy for policy in (*first.values(), default) if policy})
+    return {name: policies[policy.name] if (policy := first.get(name, default)) else None for name in names}
 
 
-def _current_policies(names: set[str]) -> dict[str, GoverningPolicy]:
-    current_version = RetryPolicy.objects.filter(name=OuterRef("policy_name")).values("version")[:1]
-    current = RetryPolicyVersion.objects.filter(policy_name__in=names, version=Subquery(current_version))
-    found = {
-        version.policy_name: GoverningPolicy(
-            name=version.policy_name, version=version.version, policy=_read(version)
+def _default_policy(config: Configuration) -> RetryPolicy | None:
+    """None when none is configured. One that does not exist is like one that nobody can read."""
+    name = config.retry_policy.default_policy_name
+    if not name:
+        return None
+    return RetryPolicy.objects.filter(name=name).first() or RetryPolicy(name=name, version=0)
+
+
+def _readable(policies: Collection[RetryPolicy]) -> dict[str, GoverningPolicy]:
+    """Each policy by name, with its document read; never another policy in place of one that cannot be read."""
+    documents = current_versions(policies)
+    return {
+        policy.name: GoverningPolicy(
+            name=policy.name, version=policy.version, policy=_read(documents.get(policy.name))
         )
-        for version in current
+        for policy in policies
     }
-    # A name that leads nowhere is like a document nobody can read: never another policy by accident.
-    return {name: found.get(name, GoverningPolicy(name=name, version=0, policy=None)) for name in names}
 
 
-def _read(version: RetryPolicyVersion) -> Policy | None:
+def _read(version: RetryPolicyVersion | None) -> Policy | None:
     try:
-        return version.to_policy()
+        return version.to_policy() if version else None
     except DocumentInvalid:
         return None
 

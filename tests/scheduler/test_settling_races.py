@@ -4,15 +4,18 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection, connections, transaction
 
 from scheduler.config import Configuration, RetryPolicyConfiguration
 from scheduler.models import Decision, Event, Job, Run, events, jobs
+from scheduler.publishing import Deleted, delete_policy
 from scheduler.settling import settle_runs
 from scheduler.states import RunState
 from tests.factories import make_job, make_policy, make_queue, make_run
+from tests.people import OLGA
 
 ON = Configuration(
     retry_policy=RetryPolicyConfiguration(enabled=True), indexed_node_labels=("kubernetes.io/hostname",)
@@ -132,3 +135,35 @@ def test_a_worker_killed_in_the_middle_of_a_batch_leaves_nothing_half_done(
         list(Job.objects.select_for_update(no_key=True))
     assert settle_runs(config=ON).runs == 20
     each_was_settled_once(20)
+
+
+def test_a_policy_deleted_while_runs_are_settled_still_decides_about_them() -> None:
+    failed_jobs(2)
+    deletion: list[object] = []
+
+    def delete_after_the_attachments_were_read(execute: Any, sql: str, *rest: Any) -> Any:
+        result = execute(sql, *rest)
+        if "scheduler_queuepolicy" in sql and not deletion:
+            deletion.append(in_a_thread(lambda: delete_policy(name="oom-grow", detach=True, actor=OLGA)))
+        return result
+
+    with connection.execute_wrapper(delete_after_the_attachments_were_read):
+        assert settle_runs(config=ON).requeued == 2
+    assert deletion == [Deleted(existed=True, detached=("nightly",))]
+    each_was_settled_once(2)
+
+
+def in_a_thread(work: Callable[[], object]) -> object:
+    """What the work returns, on a connection of its own."""
+    results = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(timeout=30)
+    return results[0]
