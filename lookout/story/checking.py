@@ -1,6 +1,8 @@
 """`tack up --check`: the story on a Tack of its own, verified from outside: command line, REST, events, pages."""
 
+import html
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
+
 from lookout.client import Client, JobDetail, TackError
 from lookout.story.command_line import CHECKOUT, CommandFailed, CommandLine
 from lookout.story.telling import POLICY, QUEUE, StoryBroke, Teller
@@ -19,6 +23,7 @@ MEBIBYTE = 1024 * 1024
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 _LINES_OF_A_LOG = 25
+_SENTENCE = f"Rule 1 of {POLICY} (version 1) matched category oom: retry 1 of 2, memory 64Mi → 128Mi"
 EVENT_KINDS = (
     *("submitted", "queued", "leased", "pending", "running", "failed"),
     *("leased", "pending", "running", "succeeded"),
@@ -47,7 +52,15 @@ def check(*, keep: bool) -> int:
     started = time.monotonic()
     try:
         _play(scratch)
-    except (CheckFailed, StoryBroke, CommandFailed, TackError, OSError, subprocess.SubprocessError) as error:
+    except (
+        CheckFailed,
+        StoryBroke,
+        CommandFailed,
+        TackError,
+        httpx.HTTPError,
+        OSError,
+        subprocess.SubprocessError,
+    ) as error:
         _show_logs(scratch)
         print(f"not ok  {error}\nLogs and data are in {scratch}.", flush=True)
         return 1
@@ -76,27 +89,57 @@ def _play(scratch: Path) -> None:
                 job_set, job_id = teller.submit()
             with _step("the job runs out of memory, is tried again with 128Mi and succeeds"):
                 job = teller.follow(job_set, job_id)
-            _verify(client, teller_tack=CommandLine(environment=environment), job=job)
+            _verify(client, tack=CommandLine(environment=environment), job=job)
         with _step("Ctrl-C stops everything, in order, with exit code 0"):
             _stop(up)
 
 
-def _verify(client: Client, *, teller_tack: CommandLine, job: JobDetail) -> None:
+def _verify(client: Client, *, tack: CommandLine, job: JobDetail) -> None:
     with _step("REST: two runs, the first failed as oom and retryable, the second with twice the memory"):
         _verify_runs(job)
     with _step("REST: one decision, by rule 1 of the policy, with its sentence"):
         _verify_decision(client, job)
     with _step("events: every one of them, in order, numbered without gaps; failed says retryable"):
         _verify_events(client, job)
+    with _step(
+        "pages: a sign-in link works once; the job page shows both runs and why the first was retried"
+    ):
+        _verify_pages(tack, job)
     with _step("command line: the job, its runs and the policy as documents"):
-        said = teller_tack("get", "job", job.job_id)
+        said = tack("get", "job", job.job_id)
         _expect(
             "oom" in said and "succeeded" in said.lower(), f"`tack get job` does not tell the story: {said}"
         )
-        _expect(job.job_id in teller_tack("get", "jobs"), "`tack get jobs` does not list the job.")
-        _expect(
-            "retryLimit: 2" in teller_tack("get", "retry-policy", POLICY), "`tack get retry-policy` differs."
+        _expect(job.job_id in tack("get", "jobs"), "`tack get jobs` does not list the job.")
+        _expect("retryLimit: 2" in tack("get", "retry-policy", POLICY), "`tack get retry-policy` differs.")
+
+
+def _verify_pages(tack: CommandLine, job: JobDetail) -> None:
+    """Sign in by a link, as a browser without JavaScript does, and read the job's page."""
+    link = tack("login").split()[-1]
+    with httpx.Client(follow_redirects=True, trust_env=False, timeout=30) as browser:
+        form = browser.get(link)
+        _equal("status of the sign-in page", form.status_code, 200)
+        hidden = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form.text)
+        _expect(hidden is not None, "The sign-in page has no form.")
+        browser.post(
+            link, data={"csrfmiddlewaretoken": hidden[1] if hidden else ""}, headers={"Referer": link}
         )
+        page = browser.get(httpx.URL(link).join(f"/jobs/{job.job_id}"))
+        _equal("status of the job page", page.status_code, 200)
+        text = html.unescape(re.sub(r"<[^>]+>|\s+", " ", page.text))
+        for word in ("oom", "retryable", _SENTENCE, "succeeded"):
+            _expect(_folded(word) in _folded(text), f"The job page does not say '{word}'.")
+        again = browser.post(
+            link,
+            data={"csrfmiddlewaretoken": browser.cookies.get("csrftoken", "")},
+            headers={"Referer": link},
+        )
+        _equal("status of a sign-in link used twice", again.status_code, 410)
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"\s+", " ", text).casefold()
 
 
 def _verify_runs(job: JobDetail) -> None:
@@ -123,8 +166,9 @@ def _verify_decision(client: Client, job: JobDetail) -> None:
         (decision.memory_from_bytes, decision.memory_to_bytes),
         (64 * MEBIBYTE, 128 * MEBIBYTE),
     )
-    wanted = f"Rule 1 of {POLICY} (version 1) matched category oom: retry 1 of 2, memory 64Mi → 128Mi"
-    _expect(wanted in decision.sentence, f"The sentence should be: {wanted}. It is: {decision.sentence}")
+    _expect(
+        _SENTENCE in decision.sentence, f"The sentence should be: {_SENTENCE}. It is: {decision.sentence}"
+    )
 
 
 def _verify_events(client: Client, job: JobDetail) -> None:

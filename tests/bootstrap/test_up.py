@@ -19,27 +19,6 @@ from lookout.embedded.leftovers import birth_of
 from tests.bootstrap.running import CHECKOUT, Up, eventually, running
 
 SIGN_IN_LINK = re.compile(r"http://127\.0\.0\.1:\d+/sign-in/\S+")
-JOB = {
-    "queue": "waiting",
-    "jobSetId": "waiting",
-    "jobs": [
-        {
-            "podSpec": {
-                "terminationGracePeriodSeconds": 2,
-                "containers": [
-                    {
-                        "name": "sleeper",
-                        "command": ["sh", "-c", "sleep 600"],
-                        "resources": {
-                            "requests": {"cpu": "100m", "memory": "16Mi"},
-                            "limits": {"cpu": "100m", "memory": "16Mi"},
-                        },
-                    }
-                ],
-            }
-        }
-    ],
-}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +103,7 @@ def test_ctrl_c_gives_running_jobs_back_unattempted_and_the_next_start_runs_them
 ) -> None:
     with running(tmp_path / "var") as first, first.client() as client:
         client.create_queue({"name": "waiting"})
-        (submitted,) = client.submit_jobs(JOB)
+        (submitted,) = client.submit_jobs(job_of("sleep 600", grace_seconds=2))
         eventually(lambda: client.job(submitted.job_id).state == "running")
     assert first.process.returncode == 0
     with running(tmp_path / "var") as second, second.client() as client:
@@ -135,6 +114,26 @@ def test_ctrl_c_gives_running_jobs_back_unattempted_and_the_next_start_runs_them
         assert list(client.decisions(job_id=submitted.job_id)) == []
         client.cancel_jobs([submitted.job_id])
         eventually(lambda: client.job(submitted.job_id).state == "cancelled")
+
+
+def test_a_second_ctrl_c_takes_the_grace_away_from_a_job_that_ignores_the_first(tmp_path: Path) -> None:
+    with running(tmp_path / "var") as up, up.client() as client:
+        client.create_queue({"name": "waiting"})
+        (submitted,) = client.submit_jobs(
+            job_of("trap '' TERM; echo deaf; sleep 600 & wait; sleep 600", grace_seconds=3_600)
+        )
+        eventually(lambda: client.job(submitted.job_id).state == "running")
+        (run,) = client.job(submitted.job_id).runs
+        up.process.send_signal(signal.SIGINT)
+        eventually(lambda: "Tack is stopping" in up.printed)
+        assert "Agent" not in up.printed.partition("Tack is stopping")[2]
+        assert up.stop() == 0
+    with running(tmp_path / "var") as again, again.client() as client:
+        returned = client.run(run.run_id)
+        assert (returned.state, bool(returned.category)) == ("lease_returned", False)
+        # It runs again now, and is as deaf.
+        again.process.send_signal(signal.SIGINT)
+        eventually(lambda: "Tack is stopping" in again.printed)
 
 
 def test_with_a_database_of_ones_own_no_admin_and_no_token_is_made(
@@ -168,6 +167,18 @@ def test_a_full_disk_is_told_before_anything_is_written(tmp_path: Path) -> None:
         TACK_VAR=str(tmp_path / "var"),
     )
     assert re.search(r"The disk of \S+ is full: \d+ MB are free, Tack needs 300 MB", done.stderr), done.stderr
+
+
+def job_of(script: str, *, grace_seconds: int) -> dict[str, object]:
+    """A job file with one small job."""
+    small = {"cpu": "100m", "memory": "16Mi"}
+    container = {
+        "name": "main",
+        "command": ["sh", "-c", script],
+        "resources": {"requests": small, "limits": small},
+    }
+    spec = {"terminationGracePeriodSeconds": grace_seconds, "containers": [container]}
+    return {"queue": "waiting", "jobSetId": "waiting", "jobs": [{"podSpec": spec}]}
 
 
 def refused(
