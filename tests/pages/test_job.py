@@ -262,7 +262,7 @@ def test_a_job_is_cancelled_after_a_question_that_works_without_script(as_olga: 
     job = make_job()
     question = page_of(as_olga, job).links["Cancel…"]
     assert "Cancel this job? queued" in seen(as_olga.get(question)).words
-    assert as_olga.get(question, headers=HTMX).content.strip().startswith(b'<h3 id="dialog-head">')
+    assert as_olga.get(question, headers=HTMX).content.strip().startswith(b'<h2 id="dialog-head">')
     assert Job.objects.get(id=job.id).state == JobState.QUEUED
 
     assert as_olga.post(question, {"reason": "wrong input"}).headers["Location"] == f"/jobs/{job.id}"

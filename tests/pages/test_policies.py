@@ -103,7 +103,7 @@ def test_an_attached_policy_is_deleted_only_when_it_is_to_be_detached(as_olga: C
     make_queue("nightly", policies=("oom-grow",))
     question = seen(as_olga.get("/policies/oom-grow")).links["Delete…"]
     assert "It is attached to 1 queue: nightly." in seen(as_olga.get(question)).words
-    assert as_olga.get(question, headers=HTMX).content.strip().startswith(b'<h3 id="dialog-head">')
+    assert as_olga.get(question, headers=HTMX).content.strip().startswith(b'<h2 id="dialog-head">')
 
     refused = as_olga.post(question)
     assert refused.status_code == 409

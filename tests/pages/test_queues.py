@@ -130,7 +130,7 @@ def test_a_queue_is_cordoned_and_uncordoned(as_olga: Client) -> None:
 def test_an_empty_queue_is_deleted_after_a_question(as_olga: Client) -> None:
     make_queue("nightly")
     assert "Delete queue nightly?" in seen(as_olga.get("/queues/nightly/delete")).words
-    assert as_olga.get("/queues/nightly/delete", headers=HTMX).content.strip().startswith(b"<h3")
+    assert as_olga.get("/queues/nightly/delete", headers=HTMX).content.strip().startswith(b"<h2")
     assert as_olga.post("/queues/nightly/delete").headers["Location"] == "/queues"
     assert "Queue nightly was deleted." in seen(as_olga.get("/queues")).words
 

@@ -49,8 +49,8 @@ let marks = new Map();
 document.addEventListener("htmx:before:swap", () => {
   marks = new Map([...document.querySelectorAll("[data-mark]")].map((row) => [row.id, row.dataset.mark]));
 });
-document.addEventListener("htmx:after:swap", () => {
-  say("");
+document.addEventListener("htmx:after:swap", (event) => {
+  if (!event.detail.ctx || event.detail.ctx.response?.status < 400) say("");
   show();
   for (const row of document.querySelectorAll("[data-mark]")) {
     if (marks.has(row.id) && marks.get(row.id) !== row.dataset.mark) row.classList.add("changed");

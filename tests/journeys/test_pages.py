@@ -1,0 +1,280 @@
+"""Pages in a real browser: both themes, wide and narrow, axe on each, live without losing what one is doing."""
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from lookout.access import ensure_admin, issue_sign_in_link
+from scheduler.models import Job, RunOutput
+from scheduler.states import JobState, RunState
+from tests.factories import make_job, make_policy, make_queue, make_run
+from tests.pages.stories import retried_job, succeeded_job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PLACES = (
+    "/jobs", "/jobs?queue=nightly&state=succeeded&filter=category.any", "/jobs?state=nothing", "/jobs?queue=nobody",
+    "/jobs/{job}?open=1", "/jobs/{job}/cancel", "/jobs/unknown",
+    "/policies", "/policies/oom-grow", "/policies/oom-grow/edit", "/policies/oom-grow/delete", "/new-policy",
+    "/queues", "/queues/nightly?open=attach", "/queues/nightly/edit", "/queues/nightly/delete", "/new-queue", "/fleet",
+)  # fmt: skip
+WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def told(page: Page) -> Iterator[list[str]]:
+    """What the browser complains about; at the end of the test there must be nothing."""
+    complaints: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            complaints.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield complaints
+    assert complaints == []
+
+
+@pytest.fixture
+def signed_in(page: Page, live_server: LiveServer, told: list[str]) -> Page:
+    """The browser of the admin, who came in by a link and its button."""
+    page.goto(live_server.url + issue_sign_in_link(ensure_admin()))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+    return page
+
+
+def a_full_house() -> Job:
+    """A job with a story, and something in every place."""
+    job = succeeded_job()
+    make_policy(note="a higher limit", retryLimit=3)
+    make_job("nightly", state=JobState.REJECTED, rejected_because="No node has 1Ti.")
+    make_run(make_job("nightly"))
+    RunOutput.objects.create(run=job.runs.get(number=1), head=b"one line\n" * 40)
+    return job
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds wrong with the page that is open."""
+    found = Axe().run(page)
+    return [found.generate_report()] if found.violations_count else []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_accessible_and_fits_wide_and_narrow(
+    signed_in: Page, live_server: LiveServer, theme: str
+) -> None:
+    job = a_full_house()
+    signed_in.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce")
+    troubles = []
+    for size in (WIDE, NARROW):
+        signed_in.set_viewport_size(size)  # type: ignore[arg-type]  # a plain dictionary will do
+        for place in PLACES:
+            signed_in.goto(live_server.url + place.format(job=job.id))
+            if size is WIDE or theme == "light":  # what is narrow has the same colours
+                troubles += [f"{place} {theme}: {report}" for report in violations(signed_in)]
+            needed = signed_in.evaluate("document.documentElement.scrollWidth")
+            if needed > size["width"]:
+                troubles.append(f"{place} needs {needed} of {size['width']} px")
+    assert not troubles, "\n".join(troubles)
+
+
+def test_the_story_is_followed_from_the_list_to_the_job(signed_in: Page) -> None:
+    job = a_full_house()
+    signed_in.reload()
+    signed_in.locator(f"#job-{job.id} a[data-row]").click()
+    expect(signed_in.get_by_text("Succeeded at run 2 with 128Mi of memory instead of 64Mi.")).to_be_visible()
+    sentence = "Rule 1 of oom-grow (version 1) matched category oom: retry 1 of 2, memory 64Mi → 128Mi."
+    expect(signed_in.get_by_text(sentence)).to_be_visible()
+    expect(signed_in.locator("#run-1")).to_contain_text("retryable")
+    expect(signed_in.locator("#run-2")).to_contain_text("succeeded")
+
+
+def test_a_page_follows_its_job_and_stops_when_it_has_ended(signed_in: Page, live_server: LiveServer) -> None:
+    job = retried_job()
+    signed_in.goto(f"{live_server.url}/jobs/{job.id}")
+    line = signed_in.locator(".why b")
+    expect(line).to_have_text("Run 1 failed: out of memory. Waiting for a node for retry 1 of 2 with 128Mi.")
+    run = make_run(Job.objects.get(id=job.id), state=RunState.SUCCEEDED, exit_code=0)
+    Job.objects.filter(id=job.id).update(state=JobState.SUCCEEDED, ended_at=run.ended_at)
+    expect(line).to_have_text("Succeeded at run 2 with 128Mi of memory instead of 64Mi.")
+    expect(signed_in.locator("[data-live]")).to_have_count(0)
+    expect(signed_in.locator("[data-live-status]")).to_be_hidden()
+
+
+def test_a_refresh_keeps_what_one_is_doing(signed_in: Page, live_server: LiveServer) -> None:
+    queue = make_queue("nightly")
+    jobs = [make_job(queue) for _ in range(45)]
+    signed_in.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    signed_in.goto(f"{live_server.url}/jobs")
+    signed_in.keyboard.press("f")
+    signed_in.get_by_label("Value").fill("nigh")
+    signed_in.locator("[data-first]").evaluate("list => { list.scrollTop = 300 }")
+    newest = make_job(queue)
+    expect(signed_in.get_by_role("link", name="1 newer")).to_be_visible()
+    expect(signed_in.get_by_label("Value")).to_have_value("nigh")
+    expect(signed_in.get_by_label("Value")).to_be_focused()
+    assert signed_in.locator("[data-first]").evaluate("list => list.scrollTop") == 300
+    expect(signed_in.locator(f"#job-{newest.id}")).to_have_count(0)
+
+    Job.objects.filter(id=jobs[20].id).update(state=JobState.CANCELLED, ended_at=jobs[20].submitted_at)
+    expect(signed_in.locator(f"#job-{jobs[20].id}")).to_contain_text("cancelled")
+    expect(signed_in.locator(f"#job-{jobs[20].id}")).to_have_class("changed")
+
+
+def test_a_page_is_paused_by_its_button_and_goes_on(signed_in: Page) -> None:
+    signed_in.get_by_role("button", name="Pause").click()
+    expect(signed_in.get_by_text("Paused")).to_be_visible()
+    with signed_in.expect_request("**/jobs") as asked:
+        signed_in.get_by_role("button", name="Go on").click()
+    assert asked.value.headers["hx-request"] == "true"
+
+
+def test_a_page_nobody_looks_at_does_not_ask(signed_in: Page) -> None:
+    asked: list[str] = []
+    signed_in.evaluate("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true})")
+    signed_in.on("request", lambda request: asked.append(request.url))
+    region = signed_in.locator("#live")
+    region.evaluate(
+        "region => { for (let n = 0; n < 5; n++) region.dispatchEvent(new CustomEvent('every')) }"
+    )
+    signed_in.evaluate("delete document.hidden")
+    with signed_in.expect_request("**/jobs"):
+        signed_in.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert len(asked) == 1
+
+
+def test_a_server_that_is_silent_is_told_and_the_page_stays(signed_in: Page) -> None:
+    signed_in.route("**/jobs", lambda route: route.fulfill(status=503, body="<h1>gone</h1>"))
+    expect(signed_in.get_by_text("Tack could not refresh this page.")).to_be_visible()
+    expect(signed_in.get_by_role("heading", name="Jobs")).to_be_visible()
+    signed_in.unroute("**/jobs")
+    expect(signed_in.get_by_text("Tack could not refresh this page.")).to_be_hidden()
+
+
+def test_what_is_unfolded_stays_unfolded(signed_in: Page, live_server: LiveServer) -> None:
+    job = retried_job()
+    signed_in.goto(f"{live_server.url}/jobs/{job.id}")
+    signed_in.get_by_text("More of this run").click()
+    expect(signed_in).to_have_url(f"{live_server.url}/jobs/{job.id}?open=1")
+    with signed_in.expect_response("**/jobs/*?open=1"):
+        pass
+    expect(signed_in.locator("#unfold-1")).to_have_attribute("open", "")
+    expect(signed_in.get_by_text("run id")).to_be_visible()
+
+
+def test_a_job_is_cancelled_in_a_dialog_that_says_what_happens(
+    signed_in: Page, live_server: LiveServer
+) -> None:
+    job = make_job("nightly")
+    signed_in.goto(f"{live_server.url}/jobs/{job.id}")
+    signed_in.get_by_role("link", name="Cancel…").click()
+    dialog = signed_in.get_by_role("dialog", name="Cancel this job?")
+    expect(dialog).to_contain_text("never starts")
+    dialog.get_by_role("link", name="Keep it").click()
+    expect(dialog).to_be_hidden()
+    signed_in.get_by_role("link", name="Cancel…").click()
+    dialog.get_by_label("Reason, for the change log").fill("wrong input")
+    assert violations(signed_in) == []
+    dialog.get_by_role("button", name="Cancel the job").click()
+    expect(signed_in.locator(".why")).to_contain_text("Cancelled by admin.")
+    expect(signed_in.locator(".toast")).to_have_text("The job is cancelled.")
+
+
+def test_a_policy_is_checked_while_it_is_typed_and_published(
+    signed_in: Page, live_server: LiveServer
+) -> None:
+    make_policy()
+    signed_in.goto(f"{live_server.url}/policies/oom-grow/edit")
+    text = signed_in.get_by_role("textbox", name="Document")
+    text.press("Control+End")
+    text.press_sequentially("  - action: Retry\n    onCategory: ''")
+    reading = signed_in.locator("#reading")
+    expect(reading).to_contain_text("1 problem")
+    expect(reading).to_contain_text("Name the category this rule is for.")
+    expect(text).to_be_focused()
+
+    reading.get_by_role("link", name="Line").click()
+    marked = text.evaluate("field => field.value.slice(field.selectionStart, field.selectionEnd)")
+    assert marked == "    onCategory: ''"
+    signed_in.keyboard.type("    onCategory: gpu")
+    expect(reading).to_contain_text("Retries when the category is gpu.")
+    signed_in.get_by_label("Note").fill("gpu failures too")
+    signed_in.get_by_role("button", name="Publish version 2").click()
+    expect(signed_in.locator(".toast")).to_have_text("Version 2 of oom-grow is in force.")
+    expect(signed_in.get_by_role("cell", name="gpu failures too")).to_be_visible()
+
+
+def test_the_keyboard_goes_through_rows_and_places(signed_in: Page, live_server: LiveServer) -> None:
+    first, second = make_job("nightly"), make_job("nightly")
+    signed_in.goto(f"{live_server.url}/jobs")
+    for key in ("j", "j", "k", "j"):
+        signed_in.keyboard.press(key)
+    expect(signed_in.locator(f"#job-{first.id} a[data-row]")).to_be_focused()
+    with signed_in.expect_response("**/jobs"):
+        signed_in.keyboard.press("r")
+    expect(signed_in.locator(f"#job-{first.id} a[data-row]")).to_be_focused()
+    signed_in.keyboard.press("k")
+    signed_in.keyboard.press("Enter")
+    expect(signed_in).to_have_url(f"{live_server.url}/jobs/{second.id}")
+    signed_in.keyboard.press("g")
+    signed_in.keyboard.press("q")
+    expect(signed_in).to_have_url(f"{live_server.url}/queues")
+    signed_in.keyboard.press("?")
+    expect(signed_in.get_by_role("dialog", name="Keys")).to_be_visible()
+    signed_in.keyboard.press("Escape")
+    signed_in.keyboard.press("/")
+    signed_in.keyboard.type(first.id)
+    signed_in.keyboard.press("Enter")
+    expect(signed_in).to_have_url(f"{live_server.url}/jobs/{first.id}")
+
+
+def test_single_keys_can_be_switched_off(signed_in: Page, live_server: LiveServer) -> None:
+    make_job("nightly")
+    signed_in.get_by_text("admin").click()
+    with signed_in.expect_response("**/choices"):
+        signed_in.get_by_label("Single keys").select_option("off")
+    signed_in.goto(f"{live_server.url}/jobs")
+    signed_in.keyboard.press("j")
+    expect(signed_in.locator("body")).to_be_focused()
+
+
+def test_a_theme_takes_effect_at_once_and_stays(signed_in: Page, live_server: LiveServer) -> None:
+    signed_in.emulate_media(color_scheme="light")
+    signed_in.get_by_text("admin").click()
+    with signed_in.expect_response("**/choices"):
+        signed_in.get_by_label("Theme").select_option("dark")
+    for _ in range(2):
+        assert (
+            signed_in.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+            == "rgb(14, 19, 23)"
+        )
+        signed_in.goto(f"{live_server.url}/fleet")
+
+
+def test_every_page_works_with_script_switched_off(browser: Browser, live_server: LiveServer) -> None:
+    job = make_job("nightly")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(live_server.url + issue_sign_in_link(ensure_admin()))
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_text("Filter", exact=True).click()
+    page.get_by_label("Filter by").select_option("State")
+    page.get_by_label("Value").fill("queued")
+    page.get_by_role("button", name="Add").click()
+    expect(page).to_have_url(f"{live_server.url}/jobs?state=queued")
+    page.locator(f"#job-{job.id} a[data-row]").click()
+    page.get_by_role("link", name="Cancel…").click()
+    page.get_by_label("Reason, for the change log").fill("by hand")
+    page.get_by_role("button", name="Cancel the job").click()
+    expect(page.locator(".why")).to_contain_text("Cancelled by admin.")
+    expect(page.locator("[data-live-status]").first).to_be_hidden()
+    page.goto(f"{live_server.url}/new-policy")
+    page.get_by_role("textbox", name="Document").fill("kind: RetryPolicy")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#reading")).to_contain_text("problem")
+    context.close()
