@@ -15,6 +15,7 @@ from scheduler.models import Event, Job, Run, RunError, RunOutput
 from scheduler.models.bulk import update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
+from scheduler.models.runs import MAX_REASON_LENGTH
 from scheduler.states import EventKind, JobState, RunState, UndecidedBecause
 
 RUN_FIELDS = (
@@ -61,7 +62,7 @@ def _lock_runs(reports: Sequence[Report]) -> dict[str, Run]:
         job.id: job for job in Job.objects.filter(id__in=jobs).order_by("id").select_for_update(no_key=True)
     }
     # A new statement: its snapshot is younger than the locks.
-    runs = Run.objects.filter(id__in=ids)
+    runs = Run.objects.filter(id__in=ids, job__in=list(locked))
     for run in runs:
         run.job = locked[run.job_id]
     return {str(run.id): run for run in runs}
@@ -236,7 +237,7 @@ def _error_of(report: Report, run: Run) -> RunError:
     return RunError(
         run=run,
         message=report.message,
-        reason=report.reason,
+        reason=report.reason[:MAX_REASON_LENGTH],
         containers=[
             {
                 "name": container.name,

@@ -11,6 +11,8 @@ from scheduler.models.fleet import Executor
 from scheduler.models.jobs import Job
 from scheduler.states import ACTIVE_RUN_STATES, RunState, UndecidedBecause
 
+MAX_REASON_LENGTH = 32
+
 
 class Run(models.Model):
     """One try on one node."""
@@ -112,7 +114,7 @@ class RunError(models.Model):
     run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="error")
     message = models.TextField(blank=True)
     """With the category's hint."""
-    reason = models.CharField(max_length=32, blank=True)
+    reason = models.CharField(max_length=MAX_REASON_LENGTH, blank=True)
     """OOM, Evicted, DeadlineExceeded or AppError."""
     containers = models.JSONField(default=list)
     """`[{"name", "exitCode", "reason", "message", "init"}]`"""

@@ -145,6 +145,11 @@ def test_a_cancellation_nobody_asked_for_gives_the_lease_back() -> None:
     assert (run.state, run.attempted) == ("lease_returned", False)
 
 
+def test_a_reason_longer_than_any_word_for_a_cause_is_kept_as_far_as_it_fits() -> None:
+    failure(leased_run(), reason="x" * 253)
+    assert RunError.objects.get().reason == "x" * 32
+
+
 @pytest.mark.parametrize("age", [-5.0, 1e300, float("inf")])
 def test_an_impossible_age_puts_the_end_between_the_lease_and_now(age: float) -> None:
     run = leased_run()
