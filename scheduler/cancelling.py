@@ -1,7 +1,7 @@
 """Cancel jobs: at once where nothing runs, else the run is told to end and its end finishes the job."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,12 +38,13 @@ class Cancelled:
 def cancel_jobs(*, job_ids: Sequence[str], reason: str = "", actor: Actor) -> Cancelled:
     """Cancel jobs. Cancelling twice changes nothing: the first user and reason stay.
 
-    All or none: raises Invalid for what is no job id, NotFound for an unknown job, NotPermitted for a job
-    the actor may not cancel.
+    All or none: raises NotPermitted where the actor may not cancel one of the jobs, and only then Invalid for
+    what is no job id, NotFound for an unknown job.
     """
-    ids = _ids(job_ids, reason)
+    ids, strange = _read_ids(job_ids)
     jobs = _locked(ids)
     _require_cancel(jobs.values(), actor)
+    _check(ids, strange, jobs, reason)
     to_end = [
         job
         for job in jobs.values()
@@ -65,27 +66,33 @@ def cancel_jobs(*, job_ids: Sequence[str], reason: str = "", actor: Actor) -> Ca
     )
 
 
-def _ids(job_ids: Sequence[str], reason: str) -> list[str]:
+def _read_ids(job_ids: Sequence[str]) -> tuple[list[str], list[Invalid]]:
+    """Ids as they are shown, each once, and what is wrong with the others."""
     if len(job_ids) > MAX_JOBS:
         raise Invalid(f"At most {MAX_JOBS:,} jobs are cancelled at once. Send the rest apart.", path="jobIds")
-    if "\x00" in reason or len(reason) > MAX_REASON_LENGTH:
-        raise Invalid(f"A reason has at most {MAX_REASON_LENGTH:,} characters. Shorten it.", path="reason")
     found: dict[str, None] = {}
+    strange = []
     for index, text in enumerate(job_ids):
         try:
             found[ulid_of(uuid_of(text))] = None
         except ValueError as error:
-            raise Invalid(str(error), path=f"jobIds[{index}]") from error
-    return list(found)
+            strange.append(Invalid(str(error), path=f"jobIds[{index}]"))
+    return list(found), strange
 
 
 def _locked(ids: Sequence[str]) -> Mapping[str, Job]:
     rows = Job.objects.filter(id__in=ids).select_related("queue").order_by("id")
-    jobs = {job.id: job for job in rows.select_for_update(no_key=True, of=("self",))}
+    return {job.id: job for job in rows.select_for_update(no_key=True, of=("self",))}
+
+
+def _check(ids: Sequence[str], strange: Sequence[Invalid], jobs: Collection[str], reason: str) -> None:
+    if strange:
+        raise strange[0]
+    if "\x00" in reason or len(reason) > MAX_REASON_LENGTH:
+        raise Invalid(f"A reason has at most {MAX_REASON_LENGTH:,} characters. Shorten it.", path="reason")
     missing = [job_id for job_id in ids if job_id not in jobs]
     if missing:
         raise NotFound("job", missing[0])
-    return jobs
 
 
 def _require_cancel(jobs: Iterable[Job], actor: Actor) -> None:

@@ -1,6 +1,7 @@
 """Cancelling: at once where nothing runs, in the executor's time where something does, once however often asked."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,9 +12,13 @@ from scheduler.actors import Actor, NotPermitted
 from scheduler.cancelling import Cancelled, cancel_jobs
 from scheduler.config import Configuration
 from scheduler.errors import Invalid, NotFound
-from scheduler.models import Change, Event, Job, Run
+from scheduler.executors.protocol import Report, ReportState
+from scheduler.leasing import expire_leases
+from scheduler.models import Change, Event, Executor, Job, Run
 from scheduler.models.clock import database_now
 from scheduler.models.fleet import WORK_CHANNEL
+from scheduler.queries.unsettled import any_unsettled
+from scheduler.reporting import record_reports
 from scheduler.settling import settle_runs
 from scheduler.states import TERMINAL_JOB_STATES, JobState, RunState
 from tests.factories import make_executor, make_job, make_queue, make_run
@@ -120,6 +125,48 @@ def test_who_may_cancel_is_the_queues_people_and_operators(alice: Actor, bob: Ac
     with pytest.raises(NotPermitted):
         cancel_jobs(job_ids=[other.id], actor=alice)
     assert cancel_jobs(job_ids=[other.id], actor=olga).cancelled
+
+
+def test_who_may_not_cancel_is_not_told_what_else_is_wrong(bob: Actor) -> None:
+    job = make_job()
+    for ids, reason in (([job.id, "job-1"], ""), ([job.id, "0" * 26], ""), ([job.id], "x" * 2_001)):
+        with pytest.raises(NotPermitted):
+            cancel_jobs(job_ids=ids, reason=reason, actor=bob)
+
+
+def test_a_lease_that_expires_under_a_job_being_cancelled_ends_the_job_whatever_the_policy_says(
+    alice: Actor,
+) -> None:
+    run = make_run(state=RunState.RUNNING)
+    cancel_jobs(job_ids=[run.job_id], actor=alice)
+    Executor.objects.update(heartbeat_at=database_now() - timedelta(days=1))
+    expire_leases(config=Configuration())
+    settle_runs(config=Configuration())
+    run.job.refresh_from_db()
+    assert run.job.state == "cancelled"
+    assert kinds_of(run.job) == ["cancelling", "leaseExpired", "cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "events"),
+    [
+        (ReportState.SUCCEEDED, "succeeded", ["cancelling", "succeeded"]),
+        (ReportState.FAILED, "cancelled", ["cancelling", "cancelled"]),
+        (ReportState.LEASE_RETURNED, "cancelled", ["cancelling", "leaseReturned", "cancelled"]),
+        (ReportState.CANCELLED, "cancelled", ["cancelling", "cancelled"]),
+    ],
+)
+def test_however_the_run_ends_after_it_was_to_be_cancelled_the_job_ends_with_it(
+    alice: Actor, told: ReportState, state: str, events: list[str]
+) -> None:
+    run = make_run(state=RunState.RUNNING)
+    cancel_jobs(job_ids=[run.job_id], actor=alice)
+    for _ in range(2):
+        record_reports(executor="local", reports=[Report(run_id=str(run.id), state=told)])
+        settle_runs(config=Configuration())
+    run.job.refresh_from_db()
+    assert (run.job.state, kinds_of(run.job)) == (state, events)
+    assert not any_unsettled()
 
 
 def test_all_or_none_are_cancelled(alice: Actor) -> None:
