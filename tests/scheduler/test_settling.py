@@ -7,7 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.config import Configuration, RetryPolicyConfiguration
+from scheduler.executors.protocol import Report, ReportState
 from scheduler.models import Decision, Event, Executor, Job, Node, Queue, RetryPolicy, Run, RunError
+from scheduler.reporting import record_reports
 from scheduler.settling import settle_runs
 from scheduler.states import RunState
 from tests.factories import MEBI, OOM_GROW, make_executor, make_job, make_policy, make_queue, make_run
@@ -63,6 +65,21 @@ def test_settling_twice_changes_nothing() -> None:
     again = settled(job)
     assert (again.queued_version, again.version) == (job.queued_version, job.version)
     assert Decision.objects.count() == 1 and len(events_of(job)) == 1
+
+
+def test_the_same_failure_told_five_times_before_and_after_it_was_settled_spends_one_retry() -> None:
+    run = make_run(make_job(make_queue(policies=(make_policy().name,))), state=RunState.RUNNING)
+    late = [
+        Report(run_id=str(run.id), state=state, category="oom")
+        for state in (ReportState.FAILED, ReportState.RUNNING, ReportState.FAILED, ReportState.SUCCEEDED)
+    ]
+    for _ in range(5):
+        record_reports(executor="local", reports=late)
+        settle_runs(config=ON)
+    run.job.refresh_from_db()
+    assert (run.job.state, run.job.queued_version) == ("queued", 2)
+    assert [kind for kind, _ in events_of(run.job)] == ["failed"]
+    assert Decision.objects.get().policy_used_after == 1
 
 
 def test_a_spent_budget_fails_the_job_with_the_verdict_and_the_last_error() -> None:
