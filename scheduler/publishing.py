@@ -105,11 +105,21 @@ def apply_policy(
     *, policy: Policy, text: str = "", note: str = "", actor: Actor, force: bool = False,
     config: Configuration | None = None,
 ) -> Published:  # fmt: skip
-    """Publish a policy whether or not one of its name exists. Applying the same twice changes nothing."""
+    """Publish a policy whether or not one of its name exists. Applying the same twice changes nothing.
+
+    Raises DocumentInvalid as `create_policy` does.
+    """
     row = _locked(policy.name)
     actor.require(Permission.UPDATE_RETRY_POLICY if row else Permission.CREATE_RETRY_POLICY)
     draft = _draft(policy, text, note, actor, force=force, config=config)
-    return _update(row, draft, None) if row else _create(draft)
+    try:
+        return _update(row, draft, None) if row else _create(draft)
+    except AlreadyExists:  # somebody made it since we looked
+        row = _locked(policy.name)
+        if row is None:
+            raise
+        actor.require(Permission.UPDATE_RETRY_POLICY)
+        return _update(row, draft, None)
 
 
 @transaction.atomic

@@ -115,6 +115,22 @@ def test_of_edits_that_race_one_is_published_and_the_others_are_told() -> None:
     assert policy_detail("oom-grow").shown.version == 2
 
 
+@pytest.mark.django_db(transaction=True)
+def test_of_applications_that_race_for_a_new_name_each_is_published() -> None:
+    start = Barrier(6)
+
+    def race(limit: int) -> bool:
+        try:
+            start.wait()
+            return apply_policy(policy=policy(retryLimit=limit), actor=OLGA).created
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        assert sorted(threads.map(race, range(6))) == [False] * 5 + [True]
+    assert policy_detail("oom-grow").shown.version == 6
+
+
 def test_create_update_and_apply_differ_in_what_must_exist(olga: Actor) -> None:
     with pytest.raises(NotFound, match="There is no retry policy 'oom-grow'"):
         update_policy(policy=policy(), actor=olga)
