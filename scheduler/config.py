@@ -52,11 +52,11 @@ class Configuration:
     maximum_scheduling_rate: float = 100.0
     """`scheduling.maximumSchedulingRate`: leases a second in each pool; 0 switches the limit off."""
     maximum_scheduling_burst: int = 1_000
-    """`scheduling.maximumSchedulingBurst`: leases that may be made at once after a quiet time."""
+    """`scheduling.maximumSchedulingBurst`: leases at once after a quiet time; with a rate, 0 starts none."""
     maximum_per_queue_scheduling_rate: float = 50.0
     """`scheduling.maximumPerQueueSchedulingRate`: leases a second for one queue; 0 switches the limit off."""
     maximum_per_queue_scheduling_burst: int = 1_000
-    """`scheduling.maximumPerQueueSchedulingBurst`"""
+    """`scheduling.maximumPerQueueSchedulingBurst`: the same for one queue."""
     max_queue_lookback: int = 100_000
     """`scheduling.maxQueueLookback`: how many queued jobs of a queue one round looks at; 0 looks at none."""
     executor_timeout_seconds: float = 3_600.0
@@ -161,11 +161,15 @@ def _override(document: dict[str, Any], path: list[str], text: str) -> None:
         document = document.setdefault(_spelled(document, name), {})
         if not isinstance(document, dict):
             raise ConfigurationInvalid([f"{ENVIRONMENT_PREFIX}{'__'.join(path)} does not name a single key."])
-    document[_spelled(document, last)] = yaml.safe_load(text)
+    try:
+        document[_spelled(document, last)] = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        name = f"{ENVIRONMENT_PREFIX}{'__'.join(path)}"
+        raise ConfigurationInvalid([f"{name} cannot be read as YAML: {text[:80]!r}. Quote it."]) from error
 
 
 def _spelled(document: Mapping[str, Any], name: str) -> str:
-    return next((key for key in document if key.lower() == name.lower()), name)
+    return next((key for key in document if str(key).lower() == name.lower()), name)
 
 
 class _Reader:

@@ -35,6 +35,17 @@ def test_an_environment_variable_overrides_a_single_key_whatever_its_letter_case
     assert found.retry_policy.global_max_retries == 2
 
 
+@pytest.mark.parametrize("text", ["{", "a: b: c", "\t@"])
+def test_a_value_in_the_environment_that_cannot_be_read_is_named(text: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match="TACK__SCHEDULING__MAXRETRIES cannot be read"):
+        load_configuration(None, {"TACK__SCHEDULING__MAXRETRIES": text})
+
+
+def test_keys_that_are_no_text_are_unknown_like_others() -> None:
+    with pytest.raises(ConfigurationInvalid, match="1 is not a key Tack knows"):
+        configuration_from({1: "x", "scheduling": {}})
+
+
 def test_every_problem_is_told_at_once_with_its_key() -> None:
     with pytest.raises(ConfigurationInvalid) as told:
         configuration_from(
