@@ -142,7 +142,7 @@ def _head(detail: JobDetail) -> dict[str, Any]:
         "memory_now": format_bytes(memory) if memory else "",
         "requests": _requests(job),
         "executor": runs[-1].executor_id if runs else "",
-        "commands": [f"tack get job {job.id}", f"tack watch {_word(job.queue_id)} {_word(job.job_set.name)}"],
+        "commands": [f"./tack get job {job.id}", f"./tack watch {_word(job.queue_id)} {_word(job.job_set.name)}"],
     }
 
 

@@ -181,7 +181,7 @@ def _empty(query: QueryDict, counts: dict[JobState, int]) -> dict[str, str]:
     if not filters_of(query):
         return {
             "head": "No job yet",
-            "text": "Submit one: tack submit job.yaml. It appears here at once.",
+            "text": "Submit one: ./tack submit job.yaml. It appears here at once.",
         }
     hidden = sum(counts.values())
     others = jobs_address(filters_of(query, without=[FIELD_OF["state"]])) if hidden else reverse("jobs")

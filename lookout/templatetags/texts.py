@@ -2,9 +2,9 @@
 
 import re
 import signal
-from urllib.parse import quote
 
 from django import template
+from django.urls import reverse
 from django.utils.html import escape, format_html
 
 from lookout.printouts import plain
@@ -31,12 +31,13 @@ def yaml_line(line: str) -> str:
 
 
 @register.simple_tag
-def linked(sentence: str, policy: str) -> str:
-    """A sentence in which the first mention of a policy leads to it."""
+def linked(sentence: str, policy: str, version: int) -> str:
+    """A sentence in which the first mention of a policy leads to the version that decided, deleted or not."""
     before, name, after = sentence.partition(policy)
     if not name or not policy:
         return escape(sentence)
-    return format_html('{}<a href="/policies/{}">{}</a>{}', before, quote(policy, safe=""), name, after)
+    address = f"{reverse('policy', args=[policy])}?version={version}"
+    return format_html('{}<a href="{}">{}</a>{}', before, address, name, after)
 
 
 @register.filter

@@ -158,10 +158,10 @@ def test_a_line_of_a_document_has_its_key_marked(line: str, html: str) -> None:
 
 
 def test_a_sentence_leads_to_its_policy_once() -> None:
-    assert linked("Rule 1 of a<b matched a<b", "a<b") == (
-        'Rule 1 of <a href="/policies/a%3Cb">a&lt;b</a> matched a&lt;b'
+    assert linked("Rule 1 of a<b matched a<b", "a<b", 3) == (
+        'Rule 1 of <a href="/policies/a%3Cb?version=3">a&lt;b</a> matched a&lt;b'
     )
-    assert linked("No & policy", "other") == "No &amp; policy"
+    assert linked("No & policy", "other", 3) == "No &amp; policy"
 
 
 def test_signals_have_names() -> None:

@@ -50,7 +50,7 @@ def test_the_out_of_memory_story_reads_from_top_to_bottom(as_olga: Client) -> No
 
 def test_a_retry_leads_to_the_policy_that_granted_it(as_olga: Client) -> None:
     page = page_of(as_olga, retried_job())
-    assert page.links["oom-grow"] == "/policies/oom-grow"
+    assert page.links["oom-grow"] == "/policies/oom-grow?version=1"
     assert "Run 1 failed: out of memory. Waiting for a node for retry 1 of 2 with 128Mi." in page.words
 
 
