@@ -9,7 +9,8 @@ from scheduler.spelling import FREE, Problems, Shape, below, plain_copy
 
 MAX_JOBS = 10_000
 """Jobs in one submission."""
-MAX_JOB_SET_LENGTH = 1_024
+MAX_JOB_SET_BYTES = 1_024
+"""Of the name of a job set in UTF-8: an index holds it."""
 MAX_CLIENT_ID_LENGTH = 100
 MAX_ANNOTATION_LENGTH = 65_536
 
@@ -71,7 +72,9 @@ def parse_job_file(document: object) -> JobFile:
     problems.raise_any()
     file = Fields(plain if plain is not None else {}, "", problems)
     queue = file.text("queue", most=63, required=True)
-    job_set = file.text("jobSetId", most=MAX_JOB_SET_LENGTH, required=True)
+    job_set = file.text("jobSetId", most=MAX_JOB_SET_BYTES, required=True)
+    if len(job_set.encode()) > MAX_JOB_SET_BYTES:
+        file.note("jobSetId", f"Has more than {MAX_JOB_SET_BYTES:,} bytes. Shorten it.")
     jobs = file.each("jobs", most=MAX_JOBS, required=True)
     items = tuple(_read_job(value, path, problems) for path, value in jobs)
     file.refuse_unknown()

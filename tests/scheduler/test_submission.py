@@ -16,6 +16,7 @@ from scheduler.errors import NotFound
 from scheduler.jobfile import JobItem, parse_job_file
 from scheduler.models import Event, Job, JobSet, JobSpec
 from scheduler.models.clock import database_now
+from scheduler.queries.events import events_after
 from scheduler.submission import SubmittedJob, check_job_file, submit_jobs
 from tests.factories import MEBI, POD_SPEC, make_executor, make_node, make_queue
 from tests.people import ALICE
@@ -217,3 +218,20 @@ def test_a_file_is_checked_without_writing_anything(alice: Actor) -> None:
     with pytest.raises(DocumentInvalid):
         check_job_file({**file, "jobs": []}, actor=alice)
     assert not Job.objects.exists()
+
+
+def test_a_job_set_may_have_any_line_of_text_for_a_name_slashes_included() -> None:
+    make_queue()
+    rare = "".join(chr(0x20000 + 7919 * number % 40_000) for number in range(256))
+    for name in ("a/b/../c?d=e#f", "x" * 1_024, rare):
+        file = parse_job_file({"queue": "nightly", "jobSetId": name, "jobs": [{"podSpec": POD_SPEC}]})
+        [job] = submit(file.items, job_set=file.job_set)
+        assert [event.id for event in events_after("nightly", name).events] == [1, 2]
+        assert Job.objects.get(id=job.job_id).job_set.name == name
+
+
+def test_a_name_of_a_job_set_longer_than_an_index_can_hold_is_a_problem_of_the_file() -> None:
+    rare = "".join(chr(0x20000 + 7919 * number % 40_000) for number in range(1_024))
+    with pytest.raises(DocumentInvalid) as told:
+        parse_job_file({"queue": "nightly", "jobSetId": rare, "jobs": [{"podSpec": POD_SPEC}]})
+    assert [problem.path for problem in told.value.problems] == ["jobSetId"]
