@@ -21,6 +21,7 @@ from lookout.pages.why import why
 from lookout.printouts import Printout, readable
 from lookout.templatetags.figures import cores
 from policies.quantity import format_bytes
+from scheduler import tasks
 from scheduler.actors import Actor, Permission, QueueVerb
 from scheduler.cancelling import cancel_jobs
 from scheduler.models import Job, RunOutput
@@ -65,6 +66,7 @@ def cancel_job(request: PageRequest, job_id: str) -> HttpResponse:
     reason = request.POST.get("reason", "").strip()
     done = cancel_jobs(job_ids=[detail.job.id], reason=reason, actor=request.actor)
     if done.cancelled:
+        tasks.ring_rounds()
         messages.success(request, "The job is cancelled.")
     elif done.cancelling:
         messages.success(request, "The job is being cancelled; its run is given time to end.")
@@ -142,7 +144,10 @@ def _head(detail: JobDetail) -> dict[str, Any]:
         "memory_now": format_bytes(memory) if memory else "",
         "requests": _requests(job),
         "executor": runs[-1].executor_id if runs else "",
-        "commands": [f"./tack get job {job.id}", f"./tack watch {_word(job.queue_id)} {_word(job.job_set.name)}"],
+        "commands": [
+            f"./tack get job {job.id}",
+            f"./tack watch {_word(job.queue_id)} {_word(job.job_set.name)}",
+        ],
     }
 
 

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from lookout.pages.bar import jobs_address
 from lookout.pages.shell import PageRequest, page, show
 from policies.documents import DocumentInvalid
+from scheduler import tasks
 from scheduler.actors import Permission
 from scheduler.administration import (
     attach_policies,
@@ -104,6 +105,7 @@ def cordon(request: PageRequest, name: str) -> HttpResponse:
     """Stop or resume starting jobs of the queue."""
     cordoned = request.POST.get("cordoned") == "true"
     if set_cordon(queue=name, cordoned=cordoned, actor=request.actor):
+        tasks.ring_rounds()
         messages.success(
             request, f"Queue {name} {'starts no more jobs' if cordoned else 'starts jobs again'}."
         )
@@ -212,7 +214,8 @@ def _write(request: PageRequest, *, typed: Mapping[str, Any], base: QueueSpec | 
             create_queue(spec=spec, actor=request.actor)
         else:
             kept = replace(spec, permissions=base.permissions, labels=base.labels, cordoned=base.cordoned)
-            update_queue(spec=kept, actor=request.actor)
+            if update_queue(spec=kept, actor=request.actor):
+                tasks.ring_rounds()
     except DocumentInvalid as error:
         problems = {problem.path.split("[")[0]: problem.message for problem in error.problems}
     except AlreadyExists as error:
