@@ -12,9 +12,9 @@ import sys
 from dataclasses import dataclass
 
 from policies.policy import MemoryBump
-from policies.quantity import MAX_QUANTITY, parse_bytes
+from policies.quantity import MAX_QUANTITY
 
-__all__ = ["Growth", "MemoryRecord", "grow", "memory_record", "scaled_down", "scaled_up"]
+__all__ = ["Growth", "MemoryRecord", "grow", "scaled_down", "scaled_up"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,11 +41,6 @@ class Growth:
     def exceeds_any_node(self) -> bool:
         """Beyond what Kubernetes and a database column can hold: treat as unschedulable, do not store."""
         return max(self.request_bytes or 0, self.limit_bytes or 0) > MAX_QUANTITY
-
-
-def memory_record(*, factor: float = 0.0, static: str = "") -> MemoryRecord:
-    """A record from an amount as written. Raises QuantityError."""
-    return MemoryRecord(factor=factor, static_bytes=parse_bytes(static) if static else 0)
 
 
 def grow(

@@ -22,7 +22,6 @@ __all__ = [
     "default_sentence",
     "limit_sentence",
     "memory_change",
-    "policy_sentences",
     "retries_spent",
     "rule_name",
     "rule_sentence",
@@ -221,15 +220,6 @@ _UNDECIDED = {
 def undecided_sentence(because: str) -> str:
     """Why no policy decided about a run that ended badly."""
     return f"No policy was asked: {_UNDECIDED.get(because, because.replace('_', ' '))}."
-
-
-def policy_sentences(policy: Policy) -> tuple[str, ...]:
-    """A sentence per rule in order, then the default, then the limit."""
-    return (
-        *(rule_sentence(rule) for rule in policy.rules),
-        default_sentence(policy.default_action),
-        limit_sentence(policy.retry_limit),
-    )
 
 
 def rule_sentence(rule: Rule) -> str:

@@ -66,7 +66,3 @@ class Actor:
     def belongs_to(self, *, users: Iterable[str], groups: Iterable[str]) -> bool:
         """Named in one of two lists, in person or by a group."""
         return self.name in users or not self.groups.isdisjoint(groups)
-
-
-SYSTEM = Actor(name="tack", permissions=frozenset(Permission))
-"""Tack itself: rounds, expiry, the story of the first start."""

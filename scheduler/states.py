@@ -46,7 +46,8 @@ class RunState(StrEnum):
 
 
 ACTIVE_RUN_STATES = (RunState.LEASED, RunState.PENDING, RunState.RUNNING)
-ENDED_RUN_STATES = tuple(state for state in RunState if state not in ACTIVE_RUN_STATES)
+FAILED_RUN_STATES = (RunState.FAILED, RunState.LEASE_EXPIRED)
+"""Ends that are failures, with or without a category."""
 
 
 class UndecidedBecause(StrEnum):

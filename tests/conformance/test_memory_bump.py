@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from policies.growth import MemoryRecord, grow, memory_record
+from policies.growth import MemoryRecord, grow
 from policies.pods import grown_pod_spec
 from policies.policy import MemoryBump
 from policies.quantity import QuantityError, parse_bytes
@@ -79,7 +79,8 @@ def _bump(bump: dict[str, Any]) -> MemoryBump:
 
 def _record(record: dict[str, Any]) -> MemoryRecord:
     _known(record, {"memory_factor", "memory_static"})
-    return memory_record(factor=record.get("memory_factor") or 0.0, static=record.get("memory_static") or "")
+    static = record.get("memory_static") or "0"
+    return MemoryRecord(factor=record.get("memory_factor") or 0.0, static_bytes=parse_bytes(static))
 
 
 def _written(record: MemoryRecord) -> dict[str, Any]:

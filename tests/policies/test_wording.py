@@ -6,15 +6,16 @@ import pytest
 
 from policies.decision import GROWN_FITS_NO_NODE, NO_UNTRIED_NODE_FITS, Verdict, decide
 from policies.documents import policy_from_object
-from policies.endings import Ending, headline
 from policies.failures import Failure
-from policies.policy import Action, MemoryBump, Mutation, Policy, Rule
+from policies.policy import Action, MemoryBump, Mutation, Rule
 from policies.wording import (
     DecisionFacts,
     category_text,
     decision_facts,
     decision_sentence,
-    policy_sentences,
+    default_sentence,
+    limit_sentence,
+    rule_sentence,
     undecided_sentence,
 )
 
@@ -136,29 +137,39 @@ def test_why_a_run_was_left_undecided_is_said(because: str) -> None:
     assert "_" not in sentence
 
 
-def test_a_policy_reads_as_a_sentence_per_rule() -> None:
-    grow = Mutation(memory=MemoryBump(factor=2.0))
-    add_and_avoid = Mutation(memory=MemoryBump(static="1Gi"), avoid_same_node=True)
-    policy = Policy(
-        name="p",
-        retry_limit=2,
-        default_action=Action.FAIL,
-        rules=(
-            Rule(action=Action.RETRY, on_category="oom", mutation=grow),
-            Rule(action=Action.RETRY, on_category="gpu", on_subcategory="xid", mutation=add_and_avoid),
-            Rule(action=Action.RETRY, on_category="net"),
-            Rule(action=Action.FAIL, on_category="user-code", mutation=grow),
+GROW = Mutation(memory=MemoryBump(factor=2.0))
+ADD_AND_AVOID = Mutation(memory=MemoryBump(static="1Gi"), avoid_same_node=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (
+            Rule(action=Action.RETRY, on_category="oom", mutation=GROW),
+            "Retries when the category is oom, with twice the memory.",
         ),
-    )
-    assert policy_sentences(policy) == (
-        "Retries when the category is oom, with twice the memory.",
-        "Retries when the category is gpu and the subcategory xid, with 1Gi more memory and "
-        "away from every node the job failed on.",
-        "Retries when the category is net.",
-        "Fails at once when the category is user-code.",
-        "Fails when no rule matches.",
-        "Retries at most 2 times.",
-    )
+        (
+            Rule(action=Action.RETRY, on_category="gpu", on_subcategory="xid", mutation=ADD_AND_AVOID),
+            "Retries when the category is gpu and the subcategory xid, with 1Gi more memory and "
+            "away from every node the job failed on.",
+        ),
+        (Rule(action=Action.RETRY, on_category="net"), "Retries when the category is net."),
+        (
+            Rule(action=Action.FAIL, on_category="user-code", mutation=GROW),
+            "Fails at once when the category is user-code.",
+        ),
+    ],
+)
+def test_a_rule_reads_as_a_sentence(rule: Rule, sentence: str) -> None:
+    assert rule_sentence(rule) == sentence
+
+
+def test_the_default_and_the_limit_read_as_sentences() -> None:
+    assert default_sentence(Action.FAIL) == "Fails when no rule matches."
+    assert default_sentence(Action.RETRY) == "Retries when no rule matches."
+    assert limit_sentence(0) == "Never retries: the retry limit is 0."
+    assert limit_sentence(1) == "Retries at most once."
+    assert limit_sentence(2_000) == "Retries at most 2,000 times."
 
 
 @pytest.mark.parametrize(
@@ -166,47 +177,3 @@ def test_a_policy_reads_as_a_sentence_per_rule() -> None:
 )
 def test_a_category_is_written_with_its_subcategory(category: str, subcategory: str, text: str) -> None:
     assert category_text(category, subcategory) == text
-
-
-FAILED = Ending(state="failed", runs=3, category="oom", cause="OOM", again=True, decision=SPENT)
-
-
-@pytest.mark.parametrize(
-    ("ending", "line"),
-    [
-        (FAILED, "Failed: out of memory again, and both retries were spent."),
-        (
-            replace(FAILED, category="gpu", cause="AppError", again=False),
-            "Failed: category gpu, and both retries were spent.",
-        ),
-        (
-            replace(FAILED, decision=replace(SPENT, verdict=Verdict.FAIL_RULE), again=False),
-            "Failed: out of memory, which rule 1 of oom-grow does not retry.",
-        ),
-        (
-            replace(
-                FAILED,
-                decision=replace(RETRY, verdict=Verdict.RETRY_UNSCHEDULABLE, reason=GROWN_FITS_NO_NODE),
-            ),
-            "Failed: out of memory again, and with 128Mi it fits no node.",
-        ),
-        (
-            Ending(
-                state="failed",
-                category="internal",
-                subcategory="lease-expired",
-                undecided_because="no_policy",
-            ),
-            "Failed: its executor was lost. No policy was asked: "
-            "the queue has none and there is no default policy.",
-        ),
-        (Ending(state="failed", exit_code=3), "Failed: exit code 3, no category."),
-        (Ending(state="succeeded"), "Succeeded on its first run."),
-        (Ending(state="succeeded", runs=2), "Succeeded on run 2, after 1 retry."),
-        (Ending(state="cancelled", by="alice", reason="wrong input"), "Cancelled by alice: wrong input."),
-        (Ending(state="rejected", reason="No node has 1Ti."), "Rejected: No node has 1Ti."),
-        (Ending(state="running"), ""),
-    ],
-)
-def test_why_a_job_ended_is_one_line(ending: Ending, line: str) -> None:
-    assert headline(ending) == line
