@@ -24,6 +24,8 @@ _FAST_FIRST = (
     "scheduler",
     "api",
     "pages",
+    "docs",
+    "hostile",
     "executors",
     "bootstrap",
     "journeys",
