@@ -19,7 +19,7 @@ from scheduler.placement import Requirements, fits_somewhere, reserved_memory
 from scheduler.queries.fleet import fleet_nodes
 from scheduler.queries.unsettled import Unsettled, case_of, governing_policies, unsettled_runs
 from scheduler.settlement import Course, Settlement, settle, without_room_to_grow, without_untried_node
-from scheduler.states import EventKind, JobState
+from scheduler.states import FAILED_RUN_STATES, EventKind, JobState
 
 BATCH = 5_000
 """Jobs settled in one transaction at most."""
@@ -176,7 +176,7 @@ def _carry_out(settlement: Settlement, row: Unsettled, now: datetime) -> None:
     job, run = row.job, row.run
     run.settled_at = now
     run.undecided_because = settlement.undecided_because or ""
-    run.retryable = None if settlement.course is Course.CANCEL else settlement.requeues
+    run.retryable = settlement.requeues if _is_failure(settlement) else None
     job.state = _STATES[settlement.course]
     job.state_changed_at = now
     job.ended_at = None if settlement.requeues else now
@@ -188,6 +188,11 @@ def _carry_out(settlement: Settlement, row: Unsettled, now: datetime) -> None:
         job.memory_request_bytes, job.memory_limit_bytes = growth.request_bytes, growth.limit_bytes
         job.memory_factor = growth.record.factor
         job.memory_static_bytes = growth.record.static_bytes
+
+
+def _is_failure(settlement: Settlement) -> bool:
+    """Not a lease that was given back, nor the end somebody asked for."""
+    return settlement.case.run.state in FAILED_RUN_STATES and settlement.course is not Course.CANCEL
 
 
 _STATES = {

@@ -18,10 +18,8 @@ from scheduler.queries.pages import page_of
 from scheduler.queries.queues import attached_policies
 from scheduler.queries.sentences import decision_sentences
 from scheduler.queries.waiting import reasons_for_waiting, waiting_because
-from scheduler.states import JobState, RunState
+from scheduler.states import FAILED_RUN_STATES, JobState
 
-FAILED_RUN_STATES = (RunState.FAILED, RunState.LEASE_EXPIRED)
-"""Ends that are failures, with or without a category."""
 EVENTS_SHOWN = 200
 
 

@@ -13,9 +13,7 @@ from scheduler.config import Configuration
 from scheduler.models import Job, QueuePolicy, RetryPolicy, RetryPolicyVersion, Run
 from scheduler.queries.policies import current_versions
 from scheduler.settlement import FAIL_FAST, Case, EndedRun, GoverningPolicy
-from scheduler.states import RunState
-
-_FAILED = (RunState.FAILED, RunState.LEASE_EXPIRED)
+from scheduler.states import FAILED_RUN_STATES, RunState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,7 +134,7 @@ def _ended_run(run: Run) -> EndedRun:
 
 def _end_of(run: Run) -> RunEnd:
     return RunEnd(
-        failed=run.state in _FAILED,
+        failed=run.state in FAILED_RUN_STATES,
         returned=run.state == RunState.LEASE_RETURNED,
         attempted=run.attempted,
         failure=Failure(category=run.category, subcategory=run.subcategory),

@@ -209,6 +209,7 @@ def test_an_expired_lease_spends_the_budget_and_changes_nothing_about_the_job() 
     assert (job.state, job.memory_factor) == ("queued", 0.0)
     decision = Decision.objects.get()
     assert (decision.verdict, decision.policy_used_after, decision.memory_to_bytes) == ("retry", 1, None)
+    assert Run.objects.get().retryable is True
 
 
 def test_a_declined_expiry_names_the_policy_on_the_jobs_last_event() -> None:
@@ -238,13 +239,15 @@ def test_ten_returns_of_leases_that_were_not_attempted_cost_nothing_and_blame_no
     job = settled(job)
     assert job.state == "queued" and Run.objects.count() == 11
     assert events_of(job) == [] and not Decision.objects.exists()
+    assert set(Run.objects.values_list("retryable", flat=True)) == {None}
 
 
 def test_an_attempted_return_goes_to_another_node_and_says_nothing_to_the_client() -> None:
     job = settled(returned_job(attempted=True))
     assert (job.state, job.avoided_nodes) == ("queued", ["local-1"])
     assert events_of(job) == []
-    assert Run.objects.get().undecided_because == "lease_return"
+    run = Run.objects.get()
+    assert (run.retryable, run.undecided_because) == (None, "lease_return")
 
 
 def test_attempted_returns_end_at_the_limit() -> None:
@@ -260,6 +263,7 @@ def test_attempted_returns_end_at_the_limit() -> None:
     assert payload["reason"].startswith(
         "Maximum number of attempts (1) reached - this job will no longer be retried"
     )
+    assert Run.objects.get().retryable is None
 
 
 def test_a_batch_of_five_hundred_uses_as_many_queries_as_one() -> None:
