@@ -67,8 +67,12 @@ class Pattern:
     compiled: Any = field(compare=False, repr=False)
 
     def found_in(self, text: str) -> bool:
+        return bool(text) and self.allows(text)
+
+    def allows(self, text: str) -> bool:
+        """As `found_in`, but empty text is searched as well."""
         # A message may hold halves of characters (bytes that were no UTF-8), which RE2 cannot be given.
-        return bool(text) and self.compiled.search(text.encode("utf-8", "replace").decode()) is not None
+        return self.compiled.search(text.encode("utf-8", "replace").decode()) is not None
 
 
 def compile_pattern(text: str) -> Pattern:

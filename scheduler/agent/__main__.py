@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from scheduler.agent.client import SchedulerClient
 from scheduler.agent.config import AgentConfiguration, load_agent_configuration
 from scheduler.agent.conversation import Asker, Heart
 from scheduler.agent.journal import Journal, JournalInUseError
+from scheduler.agent.judging import Judge
 from scheduler.agent.loop import Agent, StopAgent
 from scheduler.agent.outbox import Outbox
 from scheduler.config import ConfigurationInvalid
@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None
     agent = Agent(
         executor=executor,
         journal=journal,
-        categories=configuration.categories,
+        judge=Judge(categories=configuration.categories, failed_checks=configuration.failed_checks),
         limits=configuration.limits,
         outbox=lambda answered: Outbox(client(), answered=answered),
         found=executor.found(),
@@ -78,18 +78,10 @@ def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None
     _heed_signals(agent, asker)
     heart.start()
     asker.start()
-    if ready_file := os.environ.get("TACK_READY_FILE"):
-        threading.Thread(target=_touch_when_heard, args=(heart, Path(ready_file)), daemon=True).start()
     logging.info("Agent %s serves %s.", options.name, options.url)
     agent.run()
     heart.close()
     agent.close()
-
-
-def _touch_when_heard(heart: Heart, ready_file: Path) -> None:
-    """Tell who started us, by this file, that the scheduler knows our nodes."""
-    heart.was_heard.wait()
-    ready_file.touch()
 
 
 def _say_ready() -> None:

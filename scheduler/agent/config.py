@@ -4,11 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
 from policies.category_documents import parse_categories
+from policies.failed_checks import FailedChecks, parse_failed_checks
 from policies.failures import Categories
 from policies.problems import DocumentInvalid
 from policies.quantity import QuantityError, parse_bytes, parse_millicores
@@ -17,7 +18,9 @@ from scheduler.config import ENVIRONMENT_PREFIX, ConfigurationInvalid, seconds_o
 
 AGENT_KEYS: Mapping[str, frozenset[str]] = {
     "application": frozenset({"errorCategories", "pool"}),
-    "kubernetes": frozenset({"trackedNodeLabels", "stuckTerminatingPodExpiry", "failedPodExpiry"}),
+    "kubernetes": frozenset(
+        {"trackedNodeLabels", "stuckTerminatingPodExpiry", "failedPodExpiry", "failedPodChecks"}
+    ),
     "task": frozenset({"jobLeaseRenewalInterval"}),
     "local": frozenset({"nodes", "cpu", "memory"}),
 }
@@ -29,6 +32,8 @@ class AgentConfiguration:
 
     categories: Categories = field(default_factory=Categories)
     """`application.errorCategories`"""
+    failed_checks: FailedChecks = field(default_factory=FailedChecks)
+    """`kubernetes.failedPodChecks`: ends after which the lease is given back; they go before the categories."""
     pool: str = "default"
     """`application.pool`: the pool its nodes belong to."""
     tracked_node_labels: tuple[str, ...] = ()
@@ -60,7 +65,8 @@ def agent_configuration_from(document: Mapping[str, Any]) -> AgentConfiguration:
     node_id_label = reader.text("scheduling", "nodeIdLabel", defaults.node_id_label)
     tracked = reader.texts("kubernetes", "trackedNodeLabels")
     found = AgentConfiguration(
-        categories=reader.categories(),
+        categories=reader.parsed("application", "errorCategories", parse_categories, Categories()),
+        failed_checks=reader.parsed("kubernetes", "failedPodChecks", parse_failed_checks, FailedChecks()),
         pool=reader.text("application", "pool", defaults.pool),
         tracked_node_labels=tuple(dict.fromkeys([*tracked, node_id_label])),
         node_id_label=node_id_label,
@@ -116,6 +122,10 @@ def _overridden(document: dict[str, Any], environment: Mapping[str, str]) -> dic
     return document
 
 
+class _Parse[Value](Protocol):
+    def __call__(self, value: object, *, path: str) -> Value: ...
+
+
 class _Reader:
     """Takes keys of sections and gathers problems."""
 
@@ -129,13 +139,12 @@ class _Reader:
                 section = None
             self._sections[name] = section or {}
 
-    def categories(self) -> Categories:
-        value = self._sections["application"].get("errorCategories")
+    def parsed[Value](self, section: str, name: str, parse: "_Parse[Value]", default: Value) -> Value:
         try:
-            return parse_categories(value, path="application.errorCategories")
+            return parse(self._sections[section].get(name), path=f"{section}.{name}")
         except DocumentInvalid as error:
             self.problems.extend(f"{problem.path}: {problem.message}" for problem in error.problems)
-            return Categories()
+            return default
 
     def text(self, section: str, name: str, default: str) -> str:
         value = self._sections[section].get(name, default)

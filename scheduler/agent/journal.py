@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scheduler.agent.lifecycle import End, Entry, Intent, Order
+from scheduler.agent.judging import Intent, Order
+from scheduler.agent.lifecycle import End, Entry
 from scheduler.agent.wire import report_from_json, report_json
 from scheduler.executors.instants import Instant
 

@@ -1,4 +1,4 @@
-"""What an agent does about a run, as values: classify its end once, then what to do next at each look.
+"""What an agent does about a run, as values: judge its end once, then what to do next at each look.
 
 Nothing here knows processes or pods, files or HTTP. `end_of` turns an observed end into a report and the order
 of things; `next_steps` says, for what is left of the run now, what comes next. Asking again after a crash gives
@@ -8,45 +8,10 @@ the same answer, because all it depends on is in the journal.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from policies.failures import (
-    Categories,
-    Disposition,
-    InternalSubcategory,
-    failure_text,
-    internal_failure,
-    kubernetes_reason,
-    reported_message,
-)
+from policies.failures import UNCLASSIFIED, Failure, InternalSubcategory, internal_failure
+from scheduler.agent.judging import Intent, Judge, Order
 from scheduler.executors.instants import Instant
-from scheduler.executors.protocol import (
-    ExitRecord,
-    KilledBy,
-    Observation,
-    Remains,
-    Report,
-    ReportState,
-    RunPhase,
-)
-
-
-class Intent(StrEnum):
-    """Why an agent asked a run to end."""
-
-    NONE = ""
-    CANCEL = "cancel"
-    """The scheduler wants no more of it."""
-    RETURN = "return"
-    """The agent is going away: the job is to run elsewhere."""
-    FORGET = "forget"
-    """The scheduler has finished with it: end it and tell nobody."""
-
-
-class Order(StrEnum):
-    """In what order an ended run is reported and its remains are removed."""
-
-    DELETE_THEN_REPORT = "delete_then_report"
-    REPORT_THEN_DELETE = "report_then_delete"
-    REPORT_AND_RETAIN = "report_and_retain"
+from scheduler.executors.protocol import Observation, Remains, Report, ReportState, Trouble
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,70 +68,99 @@ class Limits:
 
 def next_steps(end: End, remains: Remains, *, now: Instant, limits: Limits) -> tuple[Step, ...]:
     """What comes next for an ended run. None: nothing until something changes or time passes."""
-    if end.order is Order.DELETE_THEN_REPORT:
-        return _delete_first(end, remains, now, limits)
+    if end.order is Order.FORGET:
+        return (Step.FORGET,)
+    if end.order.removes_first:
+        return _remove_first(end, remains, now, limits)
     if not end.told:
         return (Step.REPORT,)
-    if not remains.present:
+    if end.order is Order.REPORT_ONLY or not remains.present:
         return (Step.FORGET,)
     if end.order is Order.REPORT_AND_RETAIN and end.detected.age(now) < limits.retain_seconds:
         return ()
     return (Step.REMOVE,)
 
 
-def _delete_first(end: End, remains: Remains, now: Instant, limits: Limits) -> tuple[Step, ...]:
+def _remove_first(end: End, remains: Remains, now: Instant, limits: Limits) -> tuple[Step, ...]:
     if not remains.present:
         return (Step.FORGET,) if end.told else (Step.REPORT,)
     waited = end.detected.age(now) if remains.deleting_seconds is None else remains.deleting_seconds
-    if not end.told and waited > limits.stuck_terminating_seconds:
-        return (Step.REPORT_STUCK, Step.REMOVE)
-    return (Step.REMOVE,)
+    if end.told or waited <= limits.stuck_terminating_seconds:
+        return (Step.REMOVE,)
+    stuck = end.order is Order.DELETE_THEN_REPORT
+    return (Step.REPORT_STUCK if stuck else Step.REPORT, Step.REMOVE)
 
 
-def end_of(entry: Entry, seen: Observation, categories: Categories, *, now: Instant) -> Entry:
-    """The entry with its end: classified once, with everything known. The first end stands."""
-    if entry.end is not None:
+def end_of(entry: Entry, seen: Observation, judge: Judge, *, now: Instant) -> Entry:
+    """The entry with its end, judged once with everything known. The first end stands.
+
+    Only a run that starts while its lease is on its way back, because it did not start, has failed after all.
+    """
+    if entry.end is not None and not _is_overtaken(entry.end, seen):
         return entry
-    report, order = _judged(entry, seen, categories)
-    report = replace(report, node=entry.node, pod_name=entry.pod_name, age_seconds=seen.age_seconds)
+    report, order = judge.judge(entry.run_id, seen, entry.intent)
+    report = replace(report, node=entry.node, pod_name=entry.pod_name)
     end = End(report=report, order=order, detected=now, told=entry.intent is Intent.FORGET)
     return replace(entry, end=end)
 
 
+def _is_overtaken(end: End, seen: Observation) -> bool:
+    goes_back = end.report.state is ReportState.LEASE_RETURNED and not end.told
+    return seen.trouble is Trouble.STARTED_LATE and goes_back
+
+
 def without_run(entry: Entry, why: str, *, now: Instant) -> Entry:
-    """The entry of a run that never began here: its lease goes back, attempted, once the name is free."""
-    report = Report(
-        run_id=entry.run_id,
-        state=ReportState.LEASE_RETURNED,
-        node=entry.node,
-        pod_name=entry.pod_name,
-        message=why,
-        attempted=True,
-    )
-    return replace(entry, end=End(report=report, order=Order.DELETE_THEN_REPORT, detected=now))
+    """The entry of a run that could not begin here: its lease goes back, attempted, once the name is free."""
+    report = replace(_report_of(entry, why), state=ReportState.LEASE_RETURNED)
+    return _ended(entry, report, Order.FREE_NAME_AND_REPORT, now)
+
+
+def forbidden(entry: Entry, why: str, *, now: Instant) -> Entry:
+    """The entry of a lease that was refused for good: it fails without a category, once the name is free."""
+    return _ended(entry, _report_of(entry, why), Order.FREE_NAME_AND_REPORT, now)
 
 
 def impossible(entry: Entry, why: str, *, now: Instant) -> Entry:
     """The entry of a lease that can never become a run: it fails with the built-in category."""
     failure = internal_failure(InternalSubcategory.JOB_CREATION_FAILED)
-    report = Report(
+    return _ended(entry, _report_of(entry, why, failure), Order.REPORT_ONLY, now)
+
+
+def unknown_run(run_id: str, *, now: Instant) -> Entry:
+    """An entry for a run the agent is asked to stop and has never heard of: it is as good as stopped."""
+    entry = Entry(run_id=run_id, node="", pod_name="")
+    report = replace(_report_of(entry, "The agent does not have this run."), state=ReportState.CANCELLED)
+    return _ended(entry, report, Order.REPORT_ONLY, now)
+
+
+def missed_run(run_id: str, *, now: Instant) -> Entry:
+    """An entry for a run that is at work as far as the scheduler knows, and of which there is nothing here."""
+    entry = Entry(run_id=run_id, node="", pod_name="")
+    failure = internal_failure(InternalSubcategory.POD_MISSING)
+    return _ended(entry, _report_of(entry, _MISSED, failure), Order.REPORT_ONLY, now)
+
+
+_MISSED = "Nothing is left of this run where it was at work, not even how it ended."
+
+
+def _report_of(entry: Entry, message: str, failure: Failure = UNCLASSIFIED) -> Report:
+    """A failure that no end was seen of."""
+    return Report(
         run_id=entry.run_id,
         state=ReportState.FAILED,
         node=entry.node,
         pod_name=entry.pod_name,
         category=failure.category,
         subcategory=failure.subcategory,
-        message=why,
+        message=message,
         reason="AppError",
     )
-    return replace(entry, end=End(report=report, order=Order.REPORT_THEN_DELETE, detected=now))
 
 
-def unknown_run(run_id: str, *, now: Instant) -> Entry:
-    """An entry for a run the agent is asked to stop and has never heard of: it is as good as stopped."""
-    report = Report(run_id=run_id, state=ReportState.CANCELLED, message="The agent does not have this run.")
-    end = End(report=report, order=Order.REPORT_THEN_DELETE, detected=now)
-    return Entry(run_id=run_id, node="", pod_name="", end=end)
+def _ended(entry: Entry, report: Report, order: Order, now: Instant) -> Entry:
+    if report.state is not ReportState.FAILED:
+        report = replace(report, reason="")
+    return replace(entry, end=End(report=report, order=order, detected=now))
 
 
 def due_report(entry: Entry, step: Step, *, now: Instant) -> Report:
@@ -174,59 +168,6 @@ def due_report(entry: Entry, step: Step, *, now: Instant) -> Report:
     assert entry.end is not None
     report = _stuck(entry.end.report) if step is Step.REPORT_STUCK else entry.end.report
     return replace(report, age_seconds=report.age_seconds + entry.end.detected.age(now))
-
-
-def _judged(entry: Entry, seen: Observation, categories: Categories) -> tuple[Report, Order]:
-    record = seen.exit or ExitRecord()
-    stopped = record.killed_by is KilledBy.STOP or seen.phase is RunPhase.LOST
-    base = Report(
-        run_id=entry.run_id,
-        state=ReportState.SUCCEEDED,
-        exit_code=record.exit_code,
-        signal=record.signal,
-        containers=seen.signals.containers,
-        memory_peak_bytes=record.memory_peak_bytes,
-        killed_by=record.killed_by,
-        enforced_by=record.enforced_by,
-        warnings=record.warnings,
-        output=record.output,
-    )
-    if stopped and entry.intent in (Intent.CANCEL, Intent.FORGET):
-        return replace(base, state=ReportState.CANCELLED), Order.DELETE_THEN_REPORT
-    if stopped and (entry.intent is Intent.RETURN or record.killed_by is KilledBy.STOP):
-        why = _RETURNED if entry.intent is Intent.RETURN else _ENDED_FROM_OUTSIDE
-        return _returned(base, why), Order.DELETE_THEN_REPORT
-    if seen.phase is RunPhase.SUCCEEDED:
-        return base, Order.REPORT_THEN_DELETE
-    return _failed(base, seen, categories)
-
-
-_RETURNED = "The agent was stopped while the run was at work; the job is to run again."
-_ENDED_FROM_OUTSIDE = "The run was asked to end from outside Tack, as when a machine is shut down."
-
-
-def _returned(base: Report, why: str) -> Report:
-    return replace(base, state=ReportState.LEASE_RETURNED, attempted=False, message=why)
-
-
-def _failed(base: Report, seen: Observation, categories: Categories) -> tuple[Report, Order]:
-    message = failure_text(seen.signals)
-    reason = kubernetes_reason(seen.signals)
-    if seen.failure is not None:
-        failure, hint, disposition = seen.failure, "", Disposition.DELETE
-    else:
-        found = categories.classify(seen.signals.with_failure_text())
-        failure, hint, disposition = found.failure, found.hint, found.disposition
-    report = replace(
-        base,
-        state=ReportState.FAILED,
-        category=failure.category,
-        subcategory=failure.subcategory,
-        hint=hint,
-        message=reported_message(message, hint),
-        reason=reason,
-    )
-    return report, Order.DELETE_THEN_REPORT if disposition is Disposition.DELETE else Order.REPORT_AND_RETAIN
 
 
 def _stuck(report: Report) -> Report:

@@ -12,16 +12,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from policies.failures import Categories
 from scheduler.agent import lifecycle
 from scheduler.agent.journal import Journal
-from scheduler.agent.lifecycle import Entry, Intent, Limits, Step
+from scheduler.agent.judging import Intent, Judge, Order
+from scheduler.agent.lifecycle import Entry, Limits, Step
 from scheduler.agent.outbox import Outbox
 from scheduler.executors.instants import Instant
 from scheduler.executors.protocol import (
     Executor,
     FoundRun,
     Lease,
+    LeaseForbiddenError,
     LeaseImpossibleError,
     LeaseRefusedError,
     NameTakenError,
@@ -65,14 +66,14 @@ class Agent:
         *,
         executor: Executor,
         journal: Journal,
-        categories: Categories,
+        judge: Judge,
         limits: Limits,
         outbox: Callable[[Callable[[Sequence[tuple[Report, ReportOutcome]]], None]], Outbox],
         found: Sequence[FoundRun] = (),
     ) -> None:
         self._executor = executor
         self._journal = journal
-        self._categories = categories
+        self._judge = judge
         self._limits = limits
         self._inbox: queue.SimpleQueue[tuple[News, Callable[[], None]]] = queue.SimpleQueue()
         self._outbox = outbox(lambda answers: self.tell(answers))
@@ -154,6 +155,10 @@ class Agent:
             self._stop(stop)
         for run_id in work.forget:
             self._forget(run_id)
+        for run_id in work.missed:
+            if run_id not in self._journal:
+                log.warning("Run %s should be at work here, and nothing is left of it.", run_id)
+                self._end(lifecycle.missed_run(run_id, now=Instant.now()))
 
     def _accept(self, lease: Lease) -> None:
         now = Instant.now()
@@ -172,6 +177,8 @@ class Agent:
             self._end(lifecycle.without_run(entry, str(error), now=now))
         except LeaseRefusedError as error:
             self._end(lifecycle.without_run(entry, str(error), now=now))
+        except LeaseForbiddenError as error:
+            self._end(lifecycle.forbidden(entry, str(error), now=now))
         except LeaseImpossibleError as error:
             self._end(lifecycle.impossible(entry, str(error), now=now))
         else:
@@ -216,8 +223,8 @@ class Agent:
             entry = self._journal.get(each.run_id)
             if entry is None:
                 continue
-            if each.phase.is_end:
-                ended.append(lifecycle.end_of(entry, each, self._categories, now=now))
+            if each.is_end:
+                ended.append(lifecycle.end_of(entry, each, self._judge, now=now))
             elif each.phase is RunPhase.RUNNING and entry.end is None:
                 self._outbox.put(_progress(entry, ReportState.RUNNING))
         self._journal.put(ended)
@@ -297,9 +304,9 @@ class Agent:
             return
         if entry.end.gone and not entry.end.told:
             return  # its report is on its way; the answer brings the next look
-        if entry.end.told and entry.end.order is lifecycle.Order.REPORT_AND_RETAIN:
+        if entry.end.told and entry.end.order is Order.REPORT_AND_RETAIN:
             pause = max(1.0, self._limits.retain_seconds - entry.end.detected.age())
-        elif entry.end.order is not lifecycle.Order.DELETE_THEN_REPORT and not entry.end.told:
+        elif not entry.end.order.removes_first and not entry.end.told:
             return
         else:
             pause = min(self._pauses.get(run_id, _FIRST_LOOK_AGAIN / 2) * 2, _LONGEST_LOOK_AGAIN)

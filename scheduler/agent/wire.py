@@ -57,6 +57,7 @@ def work_from_json(value: Any) -> Work:
             leases=tuple(lease_from_json(each) for each in value.get("leases") or ()),
             stop=tuple(_stop_from_json(each) for each in value.get("stop") or ()),
             forget=tuple(str(each) for each in value.get("forget") or ()),
+            missed=tuple(str(each) for each in value.get("missed") or ()),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise WireError(f"The scheduler's answer about work cannot be read: {error!r}") from error

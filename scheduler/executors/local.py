@@ -29,7 +29,7 @@ from scheduler.executors.podspec import (
     grace_seconds,
     volumes,
 )
-from scheduler.executors.processes import Identity, kill_marked
+from scheduler.executors.processes import Identity, boot_id, kill_marked
 from scheduler.executors.protocol import (
     EnforcedBy,
     FoundRun,
@@ -47,6 +47,7 @@ from scheduler.executors.volumes import volume_folder
 from scheduler.executors.zygote import Zygote
 
 BELL = "bell"
+BOOT = "boot"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _NO_MOUNTS = "Volumes cannot be had here: this user may not make mounts of its own."
 _RUNNER_GONE = "The process that held this run was ended from outside, so how the run ended is not known."
@@ -95,6 +96,7 @@ class LocalExecutor:
         self._settings = settings
         self._rung = probe(settings.memory_by)
         self._users = JobUsers()
+        self._was_rebooted = _note_boot(settings.folder / BOOT)
         settings.runs_folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         self._check_reachable(settings.runs_folder.resolve())
         self._remains = RemainsOnDisk(settings.runs_folder.resolve(), self._rung)
@@ -153,7 +155,7 @@ class LocalExecutor:
         folder = self._remains.folder(pod_name)
         spec = read_spec(folder)
         if spec is None or spec.get("runId") != run_id:
-            return False
+            return self._went_with_the_machine(run_id, folder)
         if runner.claim(folder, {"runId": run_id, "pid": 0, "ticks": 0, "boot": ""}):
             self._remains.remove(pod_name)  # no runner had begun, and now none can
             return False
@@ -162,6 +164,13 @@ class LocalExecutor:
         pidfd = identity.open() if identity is not None else None
         self._attend(_LiveRun(run_id=run_id, pod_name=pod_name, folder=folder, pidfd=pidfd))
         return True
+
+    def _went_with_the_machine(self, run_id: str, folder: Path) -> bool:
+        """Where folders of runs lie in memory, a restart of the machine takes them along with the runs."""
+        if self._was_rebooted and not folder.exists():
+            self._news.append(lost(run_id, _REBOOTED))
+            return True
+        return False
 
     def observe(self, *, timeout: float) -> Sequence[Observation]:
         """News of runs; waits for some until `wake` or for so many seconds."""
@@ -333,6 +342,13 @@ def _can_mount() -> bool:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
     return tried.returncode == 0
+
+
+def _note_boot(file: Path) -> bool:
+    """Keep which start of the machine this is; whether it is another than the last one kept."""
+    before = file.read_text(encoding="ascii") if file.exists() else boot_id()
+    file.write_text(boot_id(), encoding="ascii")
+    return before != boot_id()
 
 
 def _claimed_by(folder: Path) -> Identity | None:

@@ -75,6 +75,29 @@ class RunPhase(StrEnum):
         return self in (RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.LOST)
 
 
+class Trouble(StrEnum):
+    """Why a run is no good although it has not ended by itself. What an agent does about each is in `agent.judging`."""
+
+    NOT_PLACED = "not placed"
+    """Nothing took it in time; the job was not tried."""
+    START_DELAYED = "start delayed"
+    """It does not start, and may elsewhere."""
+    START_IMPOSSIBLE = "start impossible"
+    """It does not start and would not anywhere."""
+    STARTED_LATE = "started late"
+    """It started after all, when it was being removed because it did not."""
+    OVERDUE = "overdue"
+    """It goes on after its deadline and the grace that follows."""
+    WILL_NOT_END = "will not end"
+    """Somebody else asked for its end, and it does not come."""
+    TAKEN_AWAY = "taken away"
+    """Somebody else removed it."""
+    VANISHED = "vanished"
+    """It was at work, and now there is nothing of it."""
+    NEVER_APPEARED = "never appeared"
+    """It was accepted, and nothing of it was ever seen: its lease can be handed out again."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CategoryDescription:
     """A category an executor knows, and what becomes of the remains of a run that ends in it."""
@@ -166,11 +189,13 @@ class Work:
     stop: Sequence[Stop] = ()
     forget: Sequence[str] = ()
     """Runs among those asked about that the scheduler has finished with."""
+    missed: Sequence[str] = ()
+    """Runs that are at work as far as the scheduler knows, and were not asked about."""
 
     @property
     def is_empty(self) -> bool:
         """Nothing to do."""
-        return not (self.leases or self.stop or self.forget)
+        return not (self.leases or self.stop or self.forget or self.missed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,8 +232,15 @@ class Observation:
     exit: ExitRecord | None = None
     failure: Failure | None = None
     """A built-in failure the executor names itself (`internal`); categories are not asked then."""
+    trouble: Trouble | None = None
+    """The run is no good in whatever phase it is; `signals.message` says more. This ends it for the scheduler."""
     age_seconds: float = 0.0
     """Since it happened."""
+
+    @property
+    def is_end(self) -> bool:
+        """The run is over, or is to be."""
+        return self.trouble is not None or self.phase.is_end
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -275,6 +307,10 @@ class NameTakenError(LeaseRefusedError):
     """Remains of an earlier run hold the name. The lease goes back and the remains are removed by name."""
 
 
+class LeaseForbiddenError(Exception):
+    """The place where runs happen refuses this one for good. The run fails, without a category."""
+
+
 class LeaseImpossibleError(Exception):
     """A lease that can never be turned into a run here. The run fails; trying again would not help."""
 
@@ -293,7 +329,7 @@ class Executor(Protocol):
         """Take up a run of an agent before this one. False: nothing of it was ever started."""
 
     def start(self, lease: Lease) -> None:
-        """Start a run, or raise `LeaseRefusedError` or `LeaseImpossibleError`."""
+        """Start a run, or raise `LeaseRefusedError`, `LeaseForbiddenError` or `LeaseImpossibleError`."""
 
     def observe(self, *, timeout: float) -> Sequence[Observation]:
         """News of started and adopted runs; waits for some until `wake` or for so many seconds."""

@@ -18,13 +18,17 @@ def work_for(*, executor: str, known_runs: Collection[str]) -> Work:
     """What the executor has to do, given the runs it knows of. Asking changes nothing; constant queries.
 
     Leases are the runs made for it that it does not know yet. Whatever it knows that has ended here, or never
-    was its own, it can forget.
+    was its own, it can forget; what it has said it took up and knows nothing of is missed.
     """
     known = {run_id: _uuid(run_id) for run_id in known_runs}
+    ids = {run_id for run_id in known.values() if run_id}
+    active = _active(executor)
+    missed = (run_id for run_id, is_at_work in active.items() if is_at_work and run_id not in ids)
     return Work(
-        leases=_leases(executor, [run_id for run_id in known.values() if run_id]),
+        leases=_leases(executor, ids),
         stop=_stops(executor),
-        forget=_finished(executor, known),
+        forget=tuple(sorted(text for text, run_id in known.items() if run_id not in active)),
+        missed=tuple(sorted(str(run_id) for run_id in missed)),
     )
 
 
@@ -71,16 +75,12 @@ def _stops(executor: str) -> tuple[Stop, ...]:
     )
 
 
-def _finished(executor: str, known: dict[str, UUID | None]) -> tuple[str, ...]:
-    if not known:
-        return ()
-    active = Run.objects.filter(
-        id__in=[run_id for run_id in known.values() if run_id],
-        executor=executor,
-        state__in=ACTIVE_RUN_STATES,
+def _active(executor: str) -> dict[UUID, bool]:
+    """The executor's runs that have not ended, each with whether it took it up and is to go on with it."""
+    rows = Run.objects.filter(executor=executor, state__in=ACTIVE_RUN_STATES).values_list(
+        "id", "state", "job__cancel_requested_at"
     )
-    still_going = set(active.values_list("id", flat=True))
-    return tuple(sorted(text for text, run_id in known.items() if run_id not in still_going))
+    return {run_id: state != RunState.LEASED and cancelled is None for run_id, state, cancelled in rows}
 
 
 def _uuid(text: str) -> UUID | None:

@@ -190,7 +190,7 @@ def test_a_bell_ends_the_wait_at_once(local: Caller) -> None:
 def test_a_wait_without_news_ends_empty(local: Caller) -> None:
     make_executor()
     waiting = Waiting(local, seconds=0.5)
-    assert waiting.answer() == {"leases": [], "stop": [], "forget": []}
+    assert waiting.answer() == {"leases": [], "stop": [], "forget": [], "missed": []}
     assert waiting.seconds >= 0.5
 
 
@@ -218,7 +218,7 @@ def test_the_end_of_the_process_ends_a_wait(local: Caller) -> None:
     waiting = Waiting(local, seconds=20)
     closing.close_now()
     try:
-        assert waiting.answer() == {"leases": [], "stop": [], "forget": []}
+        assert waiting.answer() == {"leases": [], "stop": [], "forget": [], "missed": []}
         assert waiting.seconds < 5
     finally:
         closing.close_now(closing=False)

@@ -100,6 +100,7 @@ def test_what_is_written_here_is_what_an_agent_reads() -> None:
         leases=(lease,),
         stop=(Stop(run_id="r", grace_seconds=1.0, reason="x"), Stop(run_id="s")),
         forget=("t",),
+        missed=("u",),
     )
     assert work_from_json(json.loads(json.dumps(encode(work)))) == work
     outcome = ReportOutcome(run_id="r", outcome=Outcome.REFUSED, why="w")

@@ -29,6 +29,8 @@ class SchedulerStandIn:
         self._leased: dict[str, Json] = {}
         self._stops: dict[str, Json] = {}
         self._forgets: set[str] = set()
+        self.misses: set[str] = set()
+        """Runs it takes to be at work."""
         self._seen: set[tuple[str, str]] = set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -124,6 +126,7 @@ class SchedulerStandIn:
                 "leases": [lease for run_id, lease in self._leased.items() if run_id not in known],
                 "stop": [stop for run_id, stop in self._stops.items() if run_id not in self._ended()],
                 "forget": sorted(self._forgets & known),
+                "missed": sorted(self.misses - known - self._ended()),
             }
             if any(answer.values()) or self.is_down or (left := until - time.monotonic()) <= 0:
                 return answer

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -126,6 +127,14 @@ class TestTheWalk:
     ) -> None:
         scheduler.stop("5d4c1d54-0000-4000-8000-000000000001")
         scheduler.wait_for("5d4c1d54-0000-4000-8000-000000000001", "cancelled")
+
+    def test_a_run_that_should_be_at_work_here_and_of_which_nothing_is_left_has_failed(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        run_id = "5d4c1d54-0000-4000-8000-000000000002"
+        scheduler.misses.add(run_id)
+        end = scheduler.wait_for(run_id, "failed")
+        assert (end["category"], end["subcategory"]) == ("internal", "pod-missing")
 
     def test_a_run_the_scheduler_has_finished_with_is_ended_and_not_reported(
         self, scheduler: SchedulerStandIn, started: AgentProcess
@@ -280,6 +289,19 @@ class TestKilledAgents:
         end = scheduler.wait_for(run_id, "failed")
         assert (end["category"], end["subcategory"]) == ("internal", "node-failure")
         assert "restarted" in end["message"]
+
+    def test_a_reboot_that_took_the_folders_along_is_a_failure_of_the_node_too(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        run_id = scheduler.lease("sleep 8617")
+        report = scheduler.wait_for(run_id, "running")
+        started.kill()
+        os.kill(runner_of(started, report), signal.SIGKILL)
+        shutil.rmtree(started.runs)
+        (started.folder / "agent" / "boot").write_text("another")
+        started.start()
+        end = scheduler.wait_for(run_id, "failed")
+        assert (end["category"], end["subcategory"]) == ("internal", "node-failure")
 
     def test_a_stop_that_was_under_way_goes_on_with_the_next_agent(
         self, scheduler: SchedulerStandIn, started: AgentProcess

@@ -8,7 +8,8 @@ import pytest
 from policies.failures import ContainerEnd
 from scheduler.agent import journal as journals
 from scheduler.agent.journal import Journal, JournalInUseError
-from scheduler.agent.lifecycle import End, Entry, Intent, Order
+from scheduler.agent.judging import Intent, Order
+from scheduler.agent.lifecycle import End, Entry
 from scheduler.executors.instants import Instant
 from scheduler.executors.protocol import EnforcedBy, KilledBy, Output, Report, ReportState
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from policies.category_documents import parse_categories
+from policies.failed_checks import parse_failed_checks
 from policies.failures import (
-    Categories,
     ContainerEnd,
     InternalSubcategory,
     PodEvent,
@@ -14,7 +14,8 @@ from policies.failures import (
     internal_failure,
 )
 from scheduler.agent import lifecycle
-from scheduler.agent.lifecycle import End, Entry, Intent, Limits, Order, Step
+from scheduler.agent.judging import Intent, Judge, Order
+from scheduler.agent.lifecycle import End, Entry, Limits, Step
 from scheduler.executors.instants import Instant
 from scheduler.executors.protocol import (
     ExitRecord,
@@ -24,24 +25,31 @@ from scheduler.executors.protocol import (
     Report,
     ReportState,
     RunPhase,
+    Trouble,
 )
 
 HERE, GONE = Remains(present=True), Remains(present=False)
 LIMITS = Limits(stuck_terminating_seconds=180, retain_seconds=600)
 ENTRY = Entry(run_id="r1", node="n1", pod_name="armada-j1-0")
-CATEGORIES = parse_categories(
-    {
-        "enabled": True,
-        "categories": [
-            {"name": "kept", "rules": [{"onTerminationMessage": {"pattern": "^kept"}}]},
-            {"name": "oom", "action": "Delete", "rules": [{"onConditions": ["OOMKilled"], "hint": "more"}]},
-            {
-                "name": "gpu",
-                "action": "Delete",
-                "rules": [{"onPodEvents": {"regexp": "gpu", "type": "Warning"}}],
-            },
-        ],
-    }
+JUDGE = Judge(
+    categories=parse_categories(
+        {
+            "enabled": True,
+            "categories": [
+                {"name": "kept", "rules": [{"onTerminationMessage": {"pattern": "^kept"}}]},
+                {
+                    "name": "oom",
+                    "action": "Delete",
+                    "rules": [{"onConditions": ["OOMKilled"], "hint": "more"}],
+                },
+                {
+                    "name": "gpu",
+                    "action": "Delete",
+                    "rules": [{"onPodEvents": {"regexp": "gpu", "type": "Warning"}}],
+                },
+            ],
+        }
+    )
 )
 
 
@@ -55,8 +63,8 @@ def failed(reason: str = "Error", message: str = "", code: int = 137, **more: ob
     return replace(seen, **more)  # type: ignore[arg-type]
 
 
-def ended(seen: Observation, entry: Entry = ENTRY, categories: Categories = CATEGORIES) -> End:
-    end = lifecycle.end_of(entry, seen, categories, now=at(0)).end
+def ended(seen: Observation, entry: Entry = ENTRY, judge: Judge = JUDGE) -> End:
+    end = lifecycle.end_of(entry, seen, judge, now=at(0)).end
     assert end is not None
     return end
 
@@ -92,8 +100,8 @@ class TestClassification:
         assert end.order is Order.DELETE_THEN_REPORT
 
     def test_the_first_end_stands(self) -> None:
-        once = lifecycle.end_of(ENTRY, failed("OOMKilled"), CATEGORIES, now=at(0))
-        assert lifecycle.end_of(once, failed(code=1), CATEGORIES, now=at(5)) is once
+        once = lifecycle.end_of(ENTRY, failed("OOMKilled"), JUDGE, now=at(0))
+        assert lifecycle.end_of(once, failed(code=1), JUDGE, now=at(5)) is once
 
 
 class TestIntents:
@@ -127,6 +135,36 @@ class TestIntents:
         assert ended(lost, replace(ENTRY, intent=Intent.RETURN)).report.state is ReportState.LEASE_RETURNED
 
 
+class TestTroubles:
+    DELAYED = Observation(run_id="r1", phase=RunPhase.PENDING, trouble=Trouble.START_DELAYED)
+    LATE = Observation(run_id="r1", phase=RunPhase.RUNNING, trouble=Trouble.STARTED_LATE)
+
+    def test_a_run_that_starts_while_its_lease_goes_back_has_failed_after_all(self) -> None:
+        entry = lifecycle.end_of(ENTRY, self.DELAYED, JUDGE, now=at(0))
+        assert entry.end is not None
+        assert entry.end.report.state is ReportState.LEASE_RETURNED
+        late = ended(self.LATE, entry)
+        assert (late.report.state, late.report.subcategory) == (ReportState.FAILED, "issue-handler-error")
+
+    def test_once_the_lease_is_back_it_stays_so(self) -> None:
+        entry = lifecycle.told(lifecycle.end_of(ENTRY, self.DELAYED, JUDGE, now=at(0)))
+        assert lifecycle.end_of(entry, self.LATE, JUDGE, now=at(1)) is entry
+
+    def test_a_run_in_trouble_that_was_to_be_cancelled_is_cancelled(self) -> None:
+        entry = replace(ENTRY, intent=Intent.CANCEL)
+        assert ended(self.DELAYED, entry).report.state is ReportState.CANCELLED
+
+    def test_a_start_that_is_impossible_is_told_at_once_where_its_category_retains(self) -> None:
+        seen = Observation(run_id="r1", phase=RunPhase.PENDING, trouble=Trouble.START_IMPOSSIBLE)
+        assert ended(seen).order is Order.REPORT_THEN_DELETE
+
+    def test_failed_checks_go_before_the_categories_and_keep_what_those_say(self) -> None:
+        checks = parse_failed_checks({"containerStatuses": [{"messageRegexp": "^try elsewhere$"}]})
+        end = ended(failed("OOMKilled", "try elsewhere"), judge=replace(JUDGE, failed_checks=checks))
+        assert (end.report.state, end.report.attempted) == (ReportState.LEASE_RETURNED, True)
+        assert (end.order, end.report.category) == (Order.DELETE_THEN_REPORT, "oom")
+
+
 class TestSteps:
     DELETED = ended(failed("OOMKilled"))
     RETAINED = ended(failed(code=1))
@@ -151,7 +189,7 @@ class TestSteps:
         assert steps(self.DELETED, GONE, seconds=500) == (Step.REPORT,)
 
     def test_the_report_about_being_stuck_has_the_built_in_category_and_no_hint(self) -> None:
-        entry = lifecycle.end_of(ENTRY, failed("OOMKilled"), CATEGORIES, now=at(0))
+        entry = lifecycle.end_of(ENTRY, failed("OOMKilled"), JUDGE, now=at(0))
         report = lifecycle.due_report(entry, Step.REPORT_STUCK, now=at(200))
         assert (report.category, report.subcategory, report.hint) == ("internal", "stuck-terminating", "")
         assert "could not be deleted" in report.message
@@ -176,8 +214,19 @@ class TestSteps:
         assert (steps(end, HERE), steps(end, GONE)) == ((Step.REMOVE,), (Step.REPORT,))
         assert end.report.attempted is True
 
+    def test_a_taken_name_that_will_not_go_sends_the_lease_back_all_the_same(self) -> None:
+        end = lifecycle.without_run(ENTRY, "taken", now=at(0)).end
+        assert end is not None
+        assert steps(end, HERE, seconds=181) == (Step.REPORT, Step.REMOVE)
+
+    def test_what_has_no_remains_is_told_and_forgotten_whatever_lies_under_the_name(self) -> None:
+        end = lifecycle.impossible(ENTRY, "no command", now=at(0)).end
+        assert end is not None
+        assert steps(end, HERE) == (Step.REPORT,)
+        assert steps(replace(end, told=True), HERE) == (Step.FORGET,)
+
     def test_output_is_not_kept_once_it_was_told(self) -> None:
-        entry = lifecycle.told(lifecycle.end_of(ENTRY, failed("OOMKilled"), CATEGORIES, now=at(0)))
+        entry = lifecycle.told(lifecycle.end_of(ENTRY, failed("OOMKilled"), JUDGE, now=at(0)))
         assert entry.end is not None
         assert (entry.end.told, entry.end.report.output) == (True, None)
         assert isinstance(entry.end.report, Report)

@@ -105,6 +105,17 @@ def test_what_has_ended_here_or_was_never_this_executors_can_be_forgotten() -> N
     assert set(found.forget) == {str(expired.id), str(foreign.id), unknown, "no run id at all"}
 
 
+def test_what_it_took_up_and_knows_nothing_of_is_missed() -> None:
+    executor = make_executor("local")
+    running = make_run(make_job(), executor=executor)
+    pending = make_run(make_job(), executor=executor, state=RunState.PENDING)
+    make_run(make_job(), executor=executor, state=RunState.SUCCEEDED)
+    cancelled = make_run(make_job(cancel_requested_at=database_now(), cancel_user="bob"), executor=executor)
+
+    assert set(work().missed) == {str(running.id), str(pending.id)}
+    assert work(str(running.id), str(pending.id).upper(), str(cancelled.id)).missed == ()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_round_makes_the_leases_an_executor_is_handed() -> None:
     make_executor("local")
