@@ -7,7 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from policies.documents import policy_document
+from policies.documents import policy_document, policy_yaml
 from policies.policy import Policy
 from policies.problems import DocumentInvalid
 from scheduler.actors import Actor, Permission
@@ -90,8 +90,9 @@ def update_policy(
 ) -> Published:  # fmt: skip
     """Publish the next version of a policy. The current document again makes none.
 
-    `based_on` is the version the author saw: where another document is current by now, EditConflict. Raises
-    NotFound, and DocumentInvalid as `create_policy` does.
+    `based_on` is the version whose text the author edited: where another document is current by now,
+    EditConflict; an edit of nothing but comments is a version. Raises NotFound, and DocumentInvalid as
+    `create_policy` does.
     """
     actor.require(Permission.UPDATE_RETRY_POLICY)
     row = _locked(policy.name)
@@ -174,11 +175,21 @@ def _create(draft: _Draft) -> Published:
 
 def _update(row: RetryPolicy, draft: _Draft, based_on: int | None) -> Published:
     current = current_versions([row])[row.name]
-    if policy_document(draft.policy) == current.document:
+    if _says_the_same(draft, current, is_edit=based_on is not None):
         return Published(name=row.name, version=current.version, created=False, changed=False)
     if based_on is not None and based_on != current.version:
         raise EditConflict(current)
     return _publish(row, draft, number=current.version + 1, before=current)
+
+
+def _says_the_same(draft: _Draft, current: RetryPolicyVersion, *, is_edit: bool) -> bool:
+    """The document is the current one. Who edits its text may have meant a comment: then that counts, too."""
+    if policy_document(draft.policy) != current.document:
+        return False
+    if not is_edit or not draft.text:
+        return True
+    shown = current.text or policy_yaml(draft.policy)
+    return draft.text.split() == shown.split()
 
 
 def _publish(row: RetryPolicy, draft: _Draft, *, number: int, before: RetryPolicyVersion | None) -> Published:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from policies.documents import DocumentInvalid, policy_document, policy_from_object
+from policies.documents import DocumentInvalid, policy_document, policy_from_object, policy_yaml
 from policies.policy import Policy
 from scheduler.actors import Actor, NotPermitted
 from scheduler.config import Configuration
@@ -78,6 +78,18 @@ def test_the_same_document_again_makes_no_version(olga: Actor) -> None:
     again = update_policy(policy=policy(), text="another wording", note="?", actor=olga)
     assert again == Published(name="oom-grow", version=1, created=False, changed=False)
     assert Change.objects.count() == RetryPolicyVersion.objects.count() == 1
+
+
+def test_what_an_editor_changed_about_comments_is_a_version_too(olga: Actor) -> None:
+    create_policy(policy=policy(), actor=olga)
+    as_shown = policy_yaml(policy())
+    assert not update_policy(policy=policy(), text=as_shown, based_on=1, actor=olga).changed
+    commented = f"# Asked for by the night shift.\n{as_shown}"
+    assert update_policy(policy=policy(), text=commented, based_on=1, actor=olga).version == 2
+    typed_in_a_browser = commented.replace("\n", "\r\n")
+    assert not update_policy(policy=policy(), text=typed_in_a_browser, based_on=2, actor=olga).changed
+    assert policy_detail("oom-grow").shown.row.text == commented
+    assert not apply_policy(policy=policy(), text=as_shown, actor=olga).changed
 
 
 def test_an_update_based_on_an_older_version_is_not_lost_but_told(olga: Actor, alice: Actor) -> None:
