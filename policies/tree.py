@@ -23,6 +23,7 @@ __all__ = [
     "MAX_NODES",
     "Entry",
     "Node",
+    "object_of_text",
     "plain_scalar",
     "tree_of_json",
     "tree_of_object",
@@ -85,6 +86,28 @@ def tree_of_text(text: str) -> Node:
         except json.JSONDecodeError:
             pass  # it may be YAML that begins with a brace
     return _tree_of_yaml(text)
+
+
+def object_of_text(text: str) -> object:
+    """What a YAML or JSON text says, as plain lists, mappings and scalars. Raises DocumentInvalid, also for twin keys."""
+    return _plain(tree_of_text(text), "")
+
+
+def _plain(node: Node, path: str) -> object:
+    if node.items is not None:
+        return [_plain(item, f"{path}[{number}]") for number, item in enumerate(node.items)]
+    if node.entries is None:
+        return node.scalar
+    found: dict[str, object] = {}
+    for entry in node.entries:
+        at = f"{path}.{entry.key[:60]}" if path else entry.key[:60]
+        if entry.key in found:
+            message = "This key is there twice. Keep one of them."
+            raise DocumentInvalid(
+                [Problem(path=at, message=message, code="duplicate_field", line=entry.line)]
+            )
+        found[entry.key] = _plain(entry.value, at)
+    return found
 
 
 def tree_of_json(text: str) -> Node:
@@ -159,7 +182,7 @@ def _node(value: object, depth: int, left: Iterator[int]) -> Node:
         pairs = value if isinstance(value, _Pairs) else list(value.items())
         return Node(
             entries=tuple(
-                Entry(key=_checked(str(key)), value=_node(item, depth - 1, left)) for key, item in pairs
+                Entry(key=_checked(_as_text(key)), value=_node(item, depth - 1, left)) for key, item in pairs
             )
         )
     if isinstance(value, list | tuple):
@@ -168,7 +191,14 @@ def _node(value: object, depth: int, left: Iterator[int]) -> Node:
         return Node(scalar=_checked(value))
     if value is None or isinstance(value, bool | int | float):
         return Node(scalar=value)
-    return Node(scalar=_checked(str(value)))
+    return Node(scalar=_checked(_as_text(value)))
+
+
+def _as_text(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError:  # a number of thousands of digits
+        return "a huge number"
 
 
 def _checked(text: str, line: int | None = None) -> str:
@@ -274,7 +304,7 @@ class _Builder:
         for event in events:
             line = event.start_mark.line + 1 if event.start_mark else 1
             if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
-                raise _refused("one_document", "There is a second document. Write one policy per file.", line)
+                raise _refused("one_document", "There is a second document. Write one per file.", line)
             if isinstance(event, yaml.NodeEvent):
                 self._node(event, line)
             elif isinstance(event, yaml.CollectionEndEvent):

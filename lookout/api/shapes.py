@@ -15,7 +15,8 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAliasType, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from policies.problems import DocumentInvalid, Problem
+from policies.problems import MOST_PROBLEMS, DocumentInvalid, Problem
+from scheduler.spelling import below
 
 MOST_ITEMS = 10_000
 MOST_CHARACTERS = 64 * 1024
@@ -193,13 +194,13 @@ class _Reader:
         self._bounds = bounds
 
     def refuse(self, path: str, message: str, code: str = "invalid") -> Any:
-        self.problems.append(Problem(path=path, message=message, code=code))
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(path=path, message=message, code=code))
         return _NOTHING
 
     def shape(self, shape: type[Any], sent: object, path: str) -> Any:
         if not isinstance(sent, Mapping):
             return self.refuse(path, f"must be an object, not {_kind(sent)}")
-        before = len(self.problems)
         given = self._by_name(shape, sent, path)
         values = {}
         for field in fields_of(shape):
@@ -209,13 +210,13 @@ class _Reader:
                 values[field.name] = self.value(field.type, given[field.name], at, bound)
             elif field.required:
                 self.refuse(at, "is missing", "missing")
-        return _NOTHING if len(self.problems) > before else shape(**values)
+        return _NOTHING if self.problems else shape(**values)
 
     def _by_name(self, shape: type[Any], sent: Mapping[Any, object], path: str) -> dict[str, object]:
         known = {field.wire_name.lower(): field for field in fields_of(shape)}
         given: dict[str, object] = {}
         for key, item in sent.items():
-            at = f"{path}.{key}" if path else str(key)
+            at = below(path, str(key))
             field = known.get(str(key).lower())
             if field is None:
                 self.refuse(at, f"unknown field{_meant(str(key), shape)}", "unknown_field")
@@ -255,7 +256,9 @@ class _Reader:
         if len(sent) > MOST_ITEMS:
             return self.refuse(path, f"may hold {MOST_ITEMS:,} keys, not {len(sent):,}")
         item_kind = get_args(kind)[1]
-        return {str(key): self.value(item_kind, item, f"{path}.{key}", None) for key, item in sent.items()}
+        return {
+            str(key): self.value(item_kind, item, below(path, str(key)), None) for key, item in sent.items()
+        }
 
     def _word(self, kind: type[StrEnum], sent: object, path: str) -> Any:
         words = [str(word) for word in kind]
@@ -303,7 +306,7 @@ def _whole(sent: object, most: int | None) -> int:
             f"must be a whole number, not {_kind(sent) if not isinstance(sent, float) else sent}"
         )
     most = LARGEST if most is None else most
-    least = -most if most == SIGNED_32 else 0
+    least = -most - 1 if most == SIGNED_32 else 0
     if not least <= sent <= most:
         raise ValueError(f"must be from {least} to {most}")
     return sent
