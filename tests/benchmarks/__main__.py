@@ -3,9 +3,12 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import latency
+from tests.benchmarks import latency, storm
 
-BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {"latency": latency.main}
+BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
+    "latency": latency.main,
+    "storm": storm.main,
+}
 
 
 def main(arguments: Sequence[str]) -> int:

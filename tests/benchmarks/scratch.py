@@ -6,8 +6,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from lookout.client import Client, TackError
@@ -21,12 +22,44 @@ class DidNotStart(RuntimeError):
     """Tack did not start; what it said last follows."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scratch:
+    """A scratch Tack: how it is spoken to, and what lies behind it."""
+
+    client: Client
+    """As admin."""
+    var: Path
+    """Its folder."""
+
+    @property
+    def url(self) -> str:
+        return self._kept("url")
+
+    @property
+    def database_url(self) -> str:
+        return self._kept("database.url")
+
+    @property
+    def broker_url(self) -> str:
+        return self._kept("broker.url")
+
+    def _kept(self, name: str) -> str:
+        return (self.var / name).read_text().strip()
+
+
 @contextmanager
 def scratch_tack() -> Iterator[Client]:
     """A client, as admin, of a Tack of two local nodes that has just started."""
+    with scratch() as tack:
+        yield tack.client
+
+
+@contextmanager
+def scratch(environment: Mapping[str, str] | None = None) -> Iterator[Scratch]:
+    """A Tack of two local nodes that has just started, with more in its environment, such as `TACK__…` keys."""
     with tempfile.TemporaryDirectory(prefix="tack-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        environment = {key: value for key, value in os.environ.items() if key in _OURS}
+        inherited = {key: value for key, value in os.environ.items() if key in _OURS}
         command = [sys.executable, "-P", "-m", "lookout.embedded", "--no-story", "--port", "0"]
         with (folder / "log").open("wb") as log:
             up = subprocess.Popen(
@@ -34,12 +67,17 @@ def scratch_tack() -> Iterator[Client]:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**environment, "PYTHONPATH": str(CHECKOUT), "TACK_VAR": str(folder / "var")},
+                env={
+                    **inherited,
+                    **(environment or {}),
+                    "PYTHONPATH": str(CHECKOUT),
+                    "TACK_VAR": str(folder / "var"),
+                },
                 start_new_session=True,
             )
         try:
             with _started(up, folder) as client:
-                yield client
+                yield Scratch(client=client, var=folder / "var")
         finally:
             _stop(up)
 
