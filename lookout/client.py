@@ -221,9 +221,13 @@ class Client:
         job_set: Sequence[str] = (),
         category_any: Sequence[str] = (),
         category_last: Sequence[str] = (),
+        text: str = "",
         limit: int | None = None,
     ) -> Iterator[Job]:
-        """Jobs, newest first, page by page as they are asked for; at most `limit` of them."""
+        """Jobs, newest first, page by page as they are asked for; at most `limit` of them.
+
+        `text` is part of the name of the job set or of the owner.
+        """
         filters = {
             "queue": queue,
             "state": state,
@@ -231,6 +235,7 @@ class Client:
             "jobSet": job_set,
             "category.any": category_any,
             "category.last": category_last,
+            "text": text,
         }
         return self._pages(Job, "jobs", key="jobs", query=filters, limit=limit)
 

@@ -77,11 +77,12 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
             "--category-any",
             multiple=True,
             metavar="CATEGORY",
-            help="Some run failed with it: oom, or oom/limit.",
+            help="It failed of it at some time: oom, or oom/limit.",
         ),
         click.option(
             "--category-last", multiple=True, metavar="CATEGORY", help="The last failure was of it."
         ),
+        click.option("--text", default="", metavar="TEXT", help="In the name of the job set or the owner."),
     ]
     for option in reversed(options):
         command = option(command)

@@ -157,7 +157,7 @@ def _word(text: str) -> str:
 
 def _similar(detail: JobDetail) -> dict[str, str] | None:
     failure = detail.row.last_failure
-    if failure is None:
+    if failure is None or not failure.category:
         return None
     pairs = [("queue", detail.job.queue_id), ("category.any", failure.category)]
     return {

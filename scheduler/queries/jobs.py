@@ -1,24 +1,25 @@
 """Read jobs: lists by filter, counts by state, and one job with everything known about it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from policies.failures import Failure
 from scheduler.errors import Invalid, NotFound
 from scheduler.models import Decision, Event, Job, JobSpec, Run, RunOutput
 from scheduler.models.ulids import ulid_of, uuid_of
+from scheduler.queries.failures import failed_last_of, failed_of, last_failed_run, last_failure
 from scheduler.queries.pages import page_of
 from scheduler.queries.queues import attached_policies
 from scheduler.queries.sentences import decision_sentences
 from scheduler.queries.waiting import reasons_for_waiting, waiting_because
-from scheduler.states import FAILED_RUN_STATES, JobState
+from scheduler.states import JobState
 
 EVENTS_SHOWN = 200
 
@@ -32,7 +33,7 @@ class JobFilter:
     ids: tuple[str, ...] = ()
     job_set: tuple[str, ...] = ()
     category_any: tuple[str, ...] = ()
-    """Some run failed of one of these: `oom`, or `oom/limit` with the subcategory."""
+    """It failed at some time of one of these: `oom`, or `oom/limit` with the subcategory."""
     category_last: tuple[str, ...] = ()
     """The last failure is one of these."""
     text: str = ""
@@ -56,13 +57,12 @@ class JobRow:
     @cached_property
     def last_failed_run(self) -> Run | None:
         """The newest run that failed."""
-        return next((run for run in reversed(self.runs) if run.state in FAILED_RUN_STATES), None)
+        return last_failed_run(self.runs)
 
-    @property
+    @cached_property
     def last_failure(self) -> Failure | None:
-        """What the newest failed run failed of; None when it has no category, or no run failed."""
-        run = self.last_failed_run
-        return Failure(category=run.category, subcategory=run.subcategory) if run and run.category else None
+        """What it failed of last, as its events say, perhaps without a category; None when it never failed."""
+        return last_failure(self.job, self.runs)
 
     @property
     def last_decision(self) -> Decision | None:
@@ -128,12 +128,9 @@ def find_jobs(wanted: JobFilter) -> QuerySet[Job]:
     if wanted.job_set:
         jobs = jobs.filter(job_set__name__in=wanted.job_set)
     if wanted.category_any:
-        jobs = jobs.filter(Exists(_failures_of(wanted.category_any)))
+        jobs = jobs.filter(failed_of(wanted.category_any))
     if wanted.category_last:
-        later = Run.objects.filter(
-            job=OuterRef("job"), number__gt=OuterRef("number"), state__in=FAILED_RUN_STATES
-        )
-        jobs = jobs.filter(Exists(_failures_of(wanted.category_last).filter(~Exists(later))))
+        jobs = jobs.filter(failed_last_of(wanted.category_last))
     return jobs.filter(_with_text(wanted.text)) if wanted.text else jobs
 
 
@@ -212,16 +209,6 @@ def job_id_of(text: str) -> str:
         return ulid_of(uuid_of(text))
     except ValueError as error:
         raise Invalid(str(error), path="id") from error
-
-
-def _failures_of(categories: Iterable[str]) -> QuerySet[Run]:
-    named = Q()
-    for text in categories:
-        category, slash, subcategory = text.partition("/")
-        named |= Q(category=text)
-        if slash:
-            named |= Q(category=category, subcategory=subcategory)
-    return Run.objects.filter(named, job=OuterRef("pk"), state__in=FAILED_RUN_STATES)
 
 
 def _with_text(text: str) -> Q:

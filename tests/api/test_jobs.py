@@ -8,6 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from lookout.api.shapes import fields_of
+from lookout.api.v1.jobs import JobsQuery
+from lookout.filters import FIELDS
 from scheduler.actors import Role
 from scheduler.models import Event, Job
 from scheduler.states import JobState, RunState
@@ -121,6 +124,25 @@ def test_a_job_in_a_list_says_where_it_stands(alice: Caller) -> None:
     assert view["resources"]["memoryLimitBytes"] == 64 << 20
     assert view["endedAt"] is None
     assert view["submittedAt"].endswith("Z")
+
+
+def test_the_api_takes_the_filters_of_the_pages_address_and_no_others() -> None:
+    besides = {"limit", "cursor"}
+    assert {field.wire_name for field in fields_of(JobsQuery)} == {field.name for field in FIELDS} | besides
+
+
+def test_jobs_are_found_by_a_part_of_the_job_sets_name(alice: Caller) -> None:
+    night, _ = make_job(job_set="night-7"), make_job(job_set="day")
+    (view,) = alice.get("v1/jobs?text=HT-").body["jobs"]
+    assert view["jobId"] == night.id
+    assert alice.get("v1/jobs?text=a&text=b").status == 400
+
+
+def test_a_rejected_job_failed_of_what_its_event_says(alice: Caller) -> None:
+    job = make_job(state=JobState.REJECTED)
+    (view,) = alice.get("v1/jobs?category.last=internal").body["jobs"]
+    assert view["jobId"] == job.id
+    assert view["lastFailure"] == {"category": "internal", "subcategory": "job-rejected"}
 
 
 def test_a_job_alone_has_its_spec_and_its_runs(alice: Caller) -> None:

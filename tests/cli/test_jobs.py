@@ -114,6 +114,7 @@ def test_get_jobs_sends_every_filter(server: SmallServer, tack: Tack) -> None:
         "--job-set": ("jobSet", "report/2026"),
         "--category-any": ("category.any", "oom"),
         "--category-last": ("category.last", "oom"),
+        "--text": ("text", "night"),
     }
     said = tack("get", "jobs", *(word for flag, (_, value) in filters.items() for word in (flag, value)))
     assert (said.code, said.out, said.err) == (0, "", "No jobs.\n")

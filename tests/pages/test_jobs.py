@@ -46,6 +46,13 @@ def test_a_run_that_awaits_its_verdict_is_shown_as_deciding(as_olga: Client) -> 
     assert "deciding" in seen(as_olga.get("/jobs")).words
 
 
+def test_a_rejected_job_shows_and_is_found_by_the_category_of_its_end(as_olga: Client) -> None:
+    rejected, _ = make_job(state=JobState.REJECTED), make_job()
+    page = seen(as_olga.get("/jobs?category.last=internal"))
+    assert listed(page) == [rejected.id]
+    assert "internal/job-rejected" in page.words
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -126,6 +126,35 @@ def test_any_failure_and_the_last_failure_are_told_apart() -> None:
     assert ids(JobFilter(category_last=("flaky", "other"))) == {both.id}
 
 
+def test_a_rejected_job_failed_of_what_its_event_says() -> None:
+    rejected, other = make_job(state=JobState.REJECTED), make_job()
+    make_run(other, state=RunState.FAILED, category="internal", subcategory="node-failure")
+    rows = {row.job.id: row for row in job_page(JobFilter()).rows}
+    assert rows[rejected.id].last_failure == Failure(category="internal", subcategory="job-rejected")
+    for named, expected in (
+        ("internal", {rejected.id, other.id}),
+        ("internal/job-rejected", {rejected.id}),
+        ("job-rejected", set()),
+    ):
+        assert ids(JobFilter(category_any=(named,))) == expected
+        assert ids(JobFilter(category_last=(named,))) == expected
+
+
+def test_a_job_ended_by_returned_leases_failed_last_of_that_and_of_its_runs_before() -> None:
+    spent, waiting = make_job(), make_job()
+    for job in (spent, waiting):
+        make_run(job, state=RunState.FAILED)
+        make_run(job, state=RunState.LEASE_RETURNED, attempted=True)
+    Job.objects.filter(id=spent.id).update(state=JobState.FAILED, ended_at=spent.submitted_at)
+    rows = {row.job.id: row for row in job_page(JobFilter()).rows}
+    assert rows[spent.id].last_failure == Failure(category="internal", subcategory="max-runs-exceeded")
+    assert rows[waiting.id].last_failure == Failure(category="oom")
+    assert ids(JobFilter(category_last=("internal/max-runs-exceeded",))) == {spent.id}
+    assert ids(JobFilter(category_last=("oom",))) == {waiting.id}
+    assert ids(JobFilter(category_any=("internal",))) == {spent.id}
+    assert ids(JobFilter(category_any=("oom",))) == {spent.id, waiting.id}
+
+
 def test_an_id_that_is_none_is_named() -> None:
     with pytest.raises(Invalid, match="is not a job id"):
         find_jobs(JobFilter(ids=("job-1",)))

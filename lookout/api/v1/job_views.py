@@ -63,9 +63,9 @@ class JobView:
     waiting_because: str
     """Why it is not placed, while it is queued."""
     last_failure: FailureView | None
-    """Of the newest run that failed; null when it has no category."""
+    """As its newest failed event says; null when that has no category, or there is none."""
     last_verdict: str
-    """What was decided about that run; empty when nothing was."""
+    """What was decided about the newest run that failed; empty when nothing was."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,4 +180,6 @@ def _resources(job: Job) -> ResourcesView:
 
 
 def _failure(failure: Failure | None) -> FailureView | None:
-    return FailureView(category=failure.category, subcategory=failure.subcategory) if failure else None
+    if failure is None or not failure.category:
+        return None
+    return FailureView(category=failure.category, subcategory=failure.subcategory)

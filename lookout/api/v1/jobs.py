@@ -37,9 +37,11 @@ class JobsQuery:
     id: tuple[str, ...] = ()
     job_set: tuple[str, ...] = ()
     category_any: Annotated[tuple[str, ...], Named("category.any")] = ()
-    """Some run failed of one of these: oom, or oom/limit with the subcategory."""
+    """It failed at some time of one of these: oom, or oom/limit with the subcategory."""
     category_last: Annotated[tuple[str, ...], Named("category.last")] = ()
     """The last failure is one of these."""
+    text: str = ""
+    """The name of the job set or the owner contains it, or it is the job's id."""
     limit: Annotated[int, AtMost(MAX_LIMIT)] = 100
     cursor: str = ""
     """`next` of the page before."""
