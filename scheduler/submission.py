@@ -43,19 +43,10 @@ def check_job_file(document: object, *, actor: Actor) -> JobFile:
     """
     queue = spelled(document, "queue")
     if isinstance(queue, str) and queue and not problem_of_line(queue, most=63):
-        require_submit(Queue.objects.filter(name=queue).first(), queue, actor=actor)
+        _require_submit(Queue.objects.filter(name=queue).first(), queue, actor=actor)
     elif Permission.SUBMIT_ANY_JOBS not in actor.permissions:
         raise NotPermitted(actor, Permission.SUBMIT_ANY_JOBS)
     return parse_job_file(document)
-
-
-def require_submit(queue: Queue | None, name: str, *, actor: Actor) -> Queue:
-    """The queue, if it exists and the actor may submit to it. Raises NotFound or NotPermitted."""
-    if queue is None:
-        raise NotFound("queue", name)
-    if not queue.allows(actor, QueueVerb.SUBMIT):
-        actor.require(Permission.SUBMIT_ANY_JOBS)
-    return queue
 
 
 @transaction.atomic
@@ -73,7 +64,7 @@ def submit_jobs(
     one, is answered with the first job, and nothing of it changes. A job that can never run on the executors
     heard of is accepted and rejected at once, with the reason.
     """
-    found = require_submit(_held_queue(queue), queue, actor=actor)
+    found = _require_submit(_held_queue(queue), queue, actor=actor)
     if not items:
         return []
     jobs = _new_jobs(items, found, _job_set(found, job_set), owner=actor.name)
@@ -90,6 +81,15 @@ def submit_jobs(
         )
         for job in jobs
     ]
+
+
+def _require_submit(queue: Queue | None, name: str, *, actor: Actor) -> Queue:
+    """The queue, if it exists and the actor may submit to it."""
+    if queue is None:
+        raise NotFound("queue", name)
+    if not queue.allows(actor, QueueVerb.SUBMIT):
+        actor.require(Permission.SUBMIT_ANY_JOBS)
+    return queue
 
 
 def _held_queue(name: str) -> Queue | None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -156,14 +156,7 @@ def job_rows(jobs: Collection[Job]) -> list[JobRow]:
 
 def state_counts(wanted: JobFilter) -> dict[JobState, int]:
     """How many jobs of the filter are in each state, whatever states it names; every state is there."""
-    everywhere = JobFilter(
-        queue=wanted.queue,
-        ids=wanted.ids,
-        job_set=wanted.job_set,
-        category_any=wanted.category_any,
-        category_last=wanted.category_last,
-        text=wanted.text,
-    )
+    everywhere = replace(wanted, states=())
     counted = find_jobs(everywhere).order_by("state").values_list("state").annotate(count=Count("id"))
     return dict.fromkeys(JobState, 0) | {JobState(state): count for state, count in counted}
 

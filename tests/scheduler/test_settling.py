@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from scheduler.config import Configuration, RetryPolicyConfiguration
 from scheduler.executors.protocol import Report, ReportState
 from scheduler.models import Decision, Event, Executor, Job, Node, Queue, RetryPolicy, Run, RunError
+from scheduler.queries.sentences import decision_sentences
 from scheduler.reporting import record_reports
 from scheduler.settling import settle_runs
 from scheduler.states import RunState
@@ -154,6 +155,10 @@ def test_a_job_grown_beyond_every_node_fails_with_that_reason() -> None:
     decision = Decision.objects.get()
     assert decision.verdict == "retry_unschedulable"
     assert (decision.memory_from_bytes, decision.memory_to_bytes) == (800 * MEBI, 1_600 * MEBI)
+    assert (
+        "but with memory 800Mi → 1600Mi the job fits no node"
+        in decision_sentences([decision])[decision.run_id]
+    )
     assert decision.reason == "retry granted, but the job grown by the rule's memory bump fits no node"
 
 
