@@ -78,6 +78,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "lookout.doorway.Doorway",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -111,6 +112,7 @@ TEMPLATES = [
 
 LOGIN_URL = "/sign-in"
 LOGIN_REDIRECT_URL = "/"
+SESSION_ENGINE = "lookout.sessions"
 SESSION_COOKIE_NAME = "tack_session"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]

@@ -11,9 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
+from policies.problems import DocumentInvalid
+from policies.tree import MAX_BYTES, object_of_text
+from scheduler.fields import problem_of_line
 
 ENVIRONMENT_PREFIX = "TACK__"
+LONGEST_SECONDS = 10 * 365 * 24 * 3600.0
+LONGEST_NAME = 317
+"""Characters of the name of a policy or of a node label."""
 AGENT_SECTIONS = frozenset({"application", "kubernetes", "local", "task"})
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
 
@@ -83,7 +88,7 @@ def load_configuration(path: Path | None, environment: Mapping[str, str]) -> Con
 
     Without a file the defaults hold. Raises ConfigurationInvalid with every problem at once.
     """
-    document = _read(path)
+    document = read_document(path)
     for name, text in sorted(environment.items()):
         if name.startswith(ENVIRONMENT_PREFIX):
             _override(document, name.removeprefix(ENVIRONMENT_PREFIX).split("__"), text)
@@ -124,7 +129,10 @@ def seconds_of(value: Any) -> float:
     if match is None:
         raise ValueError("takes a duration such as 1h, 90s or 1m30s")
     hours, minutes, whole, thousandths = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + whole + thousandths / 1000
+    seconds = hours * 3600 + minutes * 60 + whole + thousandths / 1000
+    if seconds > LONGEST_SECONDS:
+        raise ValueError("takes a duration of at most ten years")
+    return seconds
 
 
 def _contradictions(found: Configuration) -> list[str]:
@@ -141,13 +149,20 @@ def _contradictions(found: Configuration) -> list[str]:
     return problems
 
 
-def _read(path: Path | None) -> dict[str, Any]:
+def read_document(path: Path | None) -> dict[str, Any]:
+    """The keys and values of a configuration file, read as strictly as policies are; empty without a file.
+
+    Raises ConfigurationInvalid, also for aliases, tags and keys that are there twice.
+    """
     if path is None:
         return {}
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        document = object_of_text(_start_of(path).decode("utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationInvalid([f"The configuration file {path} cannot be read: {error}"]) from error
+    except DocumentInvalid as error:
+        told = [f"The configuration file {path} cannot be read: {problem}" for problem in error.problems]
+        raise ConfigurationInvalid(told) from error
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -155,17 +170,44 @@ def _read(path: Path | None) -> dict[str, Any]:
     return document
 
 
+def _start_of(path: Path) -> bytes:
+    """The whole file, unless it is far too large for one."""
+    with path.open("rb") as file:
+        start = file.read(MAX_BYTES + 1)
+    if len(start) > MAX_BYTES:
+        raise ConfigurationInvalid([f"The configuration file {path} is larger than {MAX_BYTES // 1024} KiB."])
+    return start
+
+
+def value_of(variable: str, text: str) -> Any:
+    """What an environment variable says, as YAML. Raises ConfigurationInvalid, naming it."""
+    try:
+        return object_of_text(text)
+    except DocumentInvalid as error:
+        raise ConfigurationInvalid(
+            [f"{variable} cannot be read as YAML: {shown(text)}. Quote it."]
+        ) from error
+
+
+def shown(value: object) -> str:
+    """A value in a sentence, cut short, whatever it is."""
+    try:
+        return f"{str(value)[:80]!r}"
+    except ValueError:  # thousands of digits
+        return "a huge number"
+
+
 def _override(document: dict[str, Any], path: list[str], text: str) -> None:
+    variable = f"{ENVIRONMENT_PREFIX}{'__'.join(path)}"
     *sections, last = path
     for name in sections:
-        document = document.setdefault(_spelled(document, name), {})
+        key = _spelled(document, name)
+        if document.get(key) is None:
+            document[key] = {}
+        document = document[key]
         if not isinstance(document, dict):
-            raise ConfigurationInvalid([f"{ENVIRONMENT_PREFIX}{'__'.join(path)} does not name a single key."])
-    try:
-        document[_spelled(document, last)] = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        name = f"{ENVIRONMENT_PREFIX}{'__'.join(path)}"
-        raise ConfigurationInvalid([f"{name} cannot be read as YAML: {text[:80]!r}. Quote it."]) from error
+            raise ConfigurationInvalid([f"{variable} does not name a single key."])
+    document[_spelled(document, last)] = value_of(variable, text)
 
 
 def _spelled(document: Mapping[str, Any], name: str) -> str:
@@ -197,7 +239,7 @@ class _Reader:
         try:
             return read(value)
         except ValueError as error:
-            self.problems.append(f"{self._path}{name} {error}; it is {str(value)[:80]!r}.")
+            self.problems.append(f"{self._path}{name} {error}; it is {shown(value)}.")
             return default
 
     def forget(self, names: frozenset[str]) -> None:
@@ -206,7 +248,7 @@ class _Reader:
 
     def unknown(self) -> list[str]:
         mine = [
-            f"{self._path}{key} is not a key Tack knows. Remove it, or check its spelling."
+            f"{self._path}{str(key)[:80]} is not a key Tack knows. Remove it, or check its spelling."
             for key in self._left
         ]
         return mine + [problem for section in self._sections for problem in section.unknown()]
@@ -231,12 +273,12 @@ def _number(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("takes text")
-    return value
+    if problem_of_line(value, most=LONGEST_NAME):
+        raise ValueError(f"takes a line of text of at most {LONGEST_NAME} characters")
+    return str(value)
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError("takes a list of texts")
+    if not isinstance(value, list) or any(problem_of_line(item, most=LONGEST_NAME) for item in value):
+        raise ValueError(f"takes a list of texts, each a line of at most {LONGEST_NAME} characters")
     return tuple(value)

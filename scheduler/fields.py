@@ -12,7 +12,8 @@ from scheduler.spelling import Problems, below
 MAX_WHOLE = 2**31 - 1
 """The largest whole number a field takes unless it says otherwise."""
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What breaks a line, steers a terminal, cannot be stored, or turns the order of what follows around."""
 
 
 class Fields:

@@ -103,8 +103,14 @@ def refusal(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """The answer that says why not."""
+    return Response(refusal_body(code, message, problems), status=status, headers=headers)
+
+
+def refusal_body(code: str, message: str, problems: Iterable[Problem] = ()) -> dict[str, Any]:
+    """What every refusal holds."""
     error = Error(code=code, message=message, problems=tuple(problem_view(problem) for problem in problems))
-    return Response(encode(Refusal(error=error)), status=status, headers=headers)
+    body: dict[str, Any] = encode(Refusal(error=error))
+    return body
 
 
 def problem_view(problem: Problem) -> ProblemView:

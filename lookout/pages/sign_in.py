@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from lookout.access import SignInLinkSpent, spend_sign_in_link
 from lookout.pages.choices import choices_of, next_of
+from scheduler.fields import is_line
 
 
 @sensitive_post_parameters("password")
@@ -21,7 +22,11 @@ def sign_in(request: HttpRequest) -> HttpResponse:
             return redirect(next_of(request))
         return _form(request, name="", problem="", status=200)
     name = request.POST.get("username", "")
-    user = authenticate(request, username=name, password=request.POST.get("password", ""))
+    user = (
+        authenticate(request, username=name, password=request.POST.get("password", ""))
+        if is_line(name)
+        else None
+    )
     if user is None:
         return _form(request, name=name, problem="Name and password do not match.", status=400)
     login(request, user)

@@ -1,21 +1,29 @@
 """What the agent reads of the configuration file: categories, tracked labels, waits, the local nodes."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-
-import yaml
 
 from policies.category_documents import parse_categories
 from policies.failed_checks import FailedChecks, parse_failed_checks
 from policies.failures import Categories
 from policies.problems import DocumentInvalid
-from policies.quantity import QuantityError, parse_bytes, parse_millicores
+from policies.quantity import MAX_QUANTITY, parse_bytes, parse_millicores
 from scheduler.agent.lifecycle import Limits
-from scheduler.config import ENVIRONMENT_PREFIX, ConfigurationInvalid, seconds_of
+from scheduler.config import (
+    ENVIRONMENT_PREFIX,
+    LONGEST_NAME,
+    ConfigurationInvalid,
+    read_document,
+    seconds_of,
+    shown,
+    value_of,
+)
+from scheduler.fields import problem_of_line
 
+LONGEST_POOL = 63
 AGENT_KEYS: Mapping[str, frozenset[str]] = {
     "application": frozenset({"errorCategories", "pool"}),
     "kubernetes": frozenset(
@@ -54,7 +62,7 @@ class AgentConfiguration:
 
 def load_agent_configuration(path: Path | None, environment: Mapping[str, str]) -> AgentConfiguration:
     """Read the agent's sections. Without a file the defaults hold. Raises ConfigurationInvalid with every problem."""
-    return agent_configuration_from(_overridden(_document(path), environment))
+    return agent_configuration_from(_overridden(read_document(path), environment))
 
 
 def agent_configuration_from(document: Mapping[str, Any]) -> AgentConfiguration:
@@ -67,7 +75,7 @@ def agent_configuration_from(document: Mapping[str, Any]) -> AgentConfiguration:
     found = AgentConfiguration(
         categories=reader.parsed("application", "errorCategories", parse_categories, Categories()),
         failed_checks=reader.parsed("kubernetes", "failedPodChecks", parse_failed_checks, FailedChecks()),
-        pool=reader.text("application", "pool", defaults.pool),
+        pool=reader.text("application", "pool", defaults.pool, most=LONGEST_POOL),
         tracked_node_labels=tuple(dict.fromkeys([*tracked, node_id_label])),
         node_id_label=node_id_label,
         limits=Limits(
@@ -97,18 +105,6 @@ def _machine_memory_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _document(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise ConfigurationInvalid([f"The configuration file {path} cannot be read: {error}"]) from error
-    if document is not None and not isinstance(document, dict):
-        raise ConfigurationInvalid([f"The configuration file {path} must hold keys and values."])
-    return document or {}
-
-
 def _overridden(document: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
     """Lay the environment's keys for the agent's sections over the document."""
     for name, text in sorted(environment.items()):
@@ -116,9 +112,13 @@ def _overridden(document: dict[str, Any], environment: Mapping[str, str]) -> dic
         if not name.startswith(ENVIRONMENT_PREFIX) or len(rest) != 1:
             continue
         for known in AGENT_KEYS:
-            if known.lower() == section.lower() and isinstance(document.setdefault(known, {}), dict):
+            if known.lower() != section.lower():
+                continue
+            if document.get(known) is None:
+                document[known] = {}
+            if isinstance(document[known], dict):
                 key = next((each for each in AGENT_KEYS[known] if each.lower() == rest[0].lower()), rest[0])
-                document[known][key] = yaml.safe_load(text)
+                document[known][key] = value_of(name, text)
     return document
 
 
@@ -146,18 +146,18 @@ class _Reader:
             self.problems.extend(f"{problem.path}: {problem.message}" for problem in error.problems)
             return default
 
-    def text(self, section: str, name: str, default: str) -> str:
+    def text(self, section: str, name: str, default: str, *, most: int = LONGEST_NAME) -> str:
         value = self._sections[section].get(name, default)
-        if isinstance(value, str) and value:
-            return value
-        self._problem(section, name, "takes text", value)
+        if value and not problem_of_line(value, most=most):
+            return str(value)
+        self._problem(section, name, f"takes a line of text of at most {most} characters", value)
         return default
 
     def texts(self, section: str, name: str) -> tuple[str, ...]:
         value = self._sections[section].get(name) or []
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        if isinstance(value, list) and not any(problem_of_line(each, most=LONGEST_NAME) for each in value):
             return tuple(value)
-        self._problem(section, name, "takes a list of texts", value)
+        self._problem(section, name, "takes a list of texts, each a line", value)
         return ()
 
     def whole(self, section: str, name: str, default: int) -> int:
@@ -176,28 +176,29 @@ class _Reader:
             return default
 
     def cpu(self, section: str, name: str, default: int) -> int:
-        value = self._sections[section].get(name)
-        try:
-            return default if value is None else max(1, parse_millicores(str(value)))
-        except QuantityError as error:
-            self._problem(section, name, str(error), value)
-            return default
+        return self._amount(section, name, default, parse_millicores)
 
     def memory(self, section: str, name: str, default: int) -> int:
+        return self._amount(section, name, default, parse_bytes)
+
+    def _amount(self, section: str, name: str, default: int, parse: Callable[[str], int]) -> int:
         value = self._sections[section].get(name)
         try:
-            return default if value is None else max(1, parse_bytes(str(value)))
-        except QuantityError as error:
+            amount = default if value is None else parse(str(value))
+        except ValueError as error:
             self._problem(section, name, str(error), value)
             return default
+        if not 0 < amount <= MAX_QUANTITY:
+            self._problem(section, name, "takes an amount above 0 that a machine could have", value)
+        return amount
 
     def unknown(self) -> list[str]:
         return [
-            f"{section}.{key} is not a key Tack knows. Remove it, or check its spelling."
+            f"{section}.{str(key)[:80]} is not a key Tack knows. Remove it, or check its spelling."
             for section, known in AGENT_KEYS.items()
             for key in self._sections[section]
             if key not in known
         ]
 
     def _problem(self, section: str, name: str, what: str, value: Any) -> None:
-        self.problems.append(f"{section}.{name} {what}; it is {str(value)[:80]!r}.")
+        self.problems.append(f"{section}.{name} {what}; it is {shown(value)}.")

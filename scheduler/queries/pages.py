@@ -11,6 +11,8 @@ from django.db.models import Model, Q, QuerySet
 from scheduler.errors import Invalid
 
 MAX_LIMIT = 1_000
+_YEARS = range(1970, 9_000)
+"""Of moments in cursors; nearer to either end of time, zones lead out of it."""
 
 
 def page_of[M: Model](
@@ -42,10 +44,10 @@ def _read(cursor: str, parse: Callable[[str], Any]) -> tuple[datetime, Any]:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
         at, _, key = text.partition(" ")
         moment = datetime.fromisoformat(at)
-        if moment.tzinfo is None:
-            raise ValueError("a time without a zone")
+        if moment.tzinfo is None or moment.year not in _YEARS:
+            raise ValueError("no moment of ours")
         return moment, parse(key)
-    except (ValueError, binascii.Error) as error:
+    except (ValueError, binascii.Error, Invalid) as error:
         raise Invalid(
             "The cursor is not one that Tack gave out. Begin again without it.", path="cursor"
         ) from error

@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-from collections.abc import Iterable
 from typing import Annotated
 
 from rest_framework.request import Request
@@ -13,9 +12,9 @@ from lookout.api.bodies import MOST_BODY_BYTES, MOST_REPORT_BYTES, body_of
 from lookout.api.closing import is_closing, let_go
 from lookout.api.endpoint import AgentEndpoint, Nothing, answer
 from lookout.api.executor.bell import WORK_BELL
+from lookout.api.executor.checks import LONGEST_NAME, check_heartbeat, check_reports
 from lookout.api.schema import described
 from lookout.api.shapes import SIGNED_32, AtMost
-from policies.problems import DocumentInvalid, Problem
 from scheduler import tasks
 from scheduler.executors.protocol import Heartbeat, Report, ReportOutcome, Work, WorkRequest
 from scheduler.heartbeats import record_heartbeat
@@ -25,23 +24,27 @@ from scheduler.reporting import record_reports
 LONGEST_WAIT_SECONDS = 20
 LOOK_SECONDS = 5.0
 """A waiting agent's work is looked for this often even when no bell rings."""
-MOST_TEXT = 1024 * 1024
+MOST_TEXT = 256 * 1024
+MOST_RUNS = 20_000
 
 _BOUNDS = {
     "executor": 63,
     "pool": 63,
-    "name": 253,
-    "node": 253,
-    "pod_name": 253,
+    "name": LONGEST_NAME,
+    "node": LONGEST_NAME,
+    "pod_name": LONGEST_NAME,
+    "run_id": LONGEST_NAME,
     "category": 63,
     "subcategory": 63,
-    "reason": 253,
+    "reason": LONGEST_NAME,
     "message": MOST_TEXT,
     "hint": MOST_TEXT,
     "exit_code": SIGNED_32,
     "signal": 255,
     "wait_seconds": LONGEST_WAIT_SECONDS,
-    "runs": 100_000,
+    "runs": MOST_RUNS,
+    "containers": 100,
+    "warnings": 100,
 }
 
 
@@ -71,8 +74,7 @@ class Heartbeats(AgentEndpoint):
         """
         heartbeat = body_of(request, Heartbeat, limit=4 * MOST_BODY_BYTES, bounds=_BOUNDS)
         _own(request, heartbeat.executor)
-        _refuse_nameless("nodes", (node.name for node in heartbeat.nodes))
-        _refuse_nameless("categories", (category.name for category in heartbeat.categories))
+        check_heartbeat(heartbeat)
         if record_heartbeat(heartbeat):
             tasks.ring_rounds()
         return answer()
@@ -104,6 +106,7 @@ class ReportsEndpoint(AgentEndpoint):
         """
         told = body_of(request, Reports, limit=MOST_REPORT_BYTES, bounds=_BOUNDS, mend=True)
         _own(request, told.executor)
+        check_reports(told.reports)
         recorded = record_reports(executor=told.executor, reports=told.reports)
         if recorded.any_to_settle:
             tasks.ring_settle()
@@ -116,19 +119,6 @@ def _own(request: Request, executor: str) -> None:
     mine = executor_of(request)
     if executor != mine:
         raise WrongScope(f"This token is executor '{mine}''s and cannot speak for '{executor}'.")
-
-
-def _refuse_nameless(field: str, names: Iterable[str]) -> None:
-    """Names are there, and each but once."""
-    seen: set[str] = set()
-    problems = []
-    for number, name in enumerate(names):
-        if not name or name in seen:
-            message = f"is there twice: '{name}'" if name else "must not be empty"
-            problems.append(Problem(path=f"{field}[{number}].name", message=message, code="invalid"))
-        seen.add(name)
-    if problems:
-        raise DocumentInvalid(problems)
 
 
 def _wait_for_work(asked: WorkRequest) -> Work:

@@ -1,0 +1,36 @@
+"""What every request passes first and every answer last: text is UTF-8, and the API refuses in one form."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
+
+from lookout.api.errors import refusal_body
+
+_TOLD = {
+    400: ("invalid", "The request cannot be read. Look at its address, its headers and the host it names."),
+    403: ("not_permitted", "This is not allowed."),
+    404: ("not_found", "There is nothing at this address. /api/v1/openapi.json lists what there is."),
+}
+_FAILED = ("internal", "Tack failed to answer. The log of the web process says why.")
+
+
+class Doorway:
+    """The outermost middleware."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        # Another charset, named by a header, could bring text that is none: halves of characters, for one.
+        request.encoding = "utf-8"
+        return _in_form(request, self._get_response(request))
+
+
+def _in_form(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Refusals of the API that came from before its endpoints (the name of the host is wrong) as all others look."""
+    is_told = response.headers.get("Content-Type", "").startswith("application/json")
+    if response.status_code < 400 or is_told or not request.path.startswith("/api/"):
+        return response
+    code, message = _TOLD.get(response.status_code, _FAILED)
+    return JsonResponse(refusal_body(code, message), status=response.status_code)
