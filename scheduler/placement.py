@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol, Self
 
-from policies.quantity import format_bytes
+from policies.quantity import format_bytes, parse_bytes, rounded_bytes
 
 
 class Asking(Protocol):
@@ -208,16 +208,23 @@ def _part(group: Collection[Obstacle], *, free: bool) -> str:
             return f"{len(group)} {'lacks' if one else 'lack'} the label {first.name}"
         case ObstacleKind.AVOIDED:
             return f"{len(group)} {'is' if one else 'are'} avoided after a failure there"
-    most = _amount(first, max(obstacle.found for obstacle in group))
-    has = f"{len(group)} {'has' if one else 'have'} less than {_amount(first, first.wanted)}"
+    wanted, most = _amounts(first, first.wanted, max(obstacle.found for obstacle in group))
+    has = f"{len(group)} {'has' if one else 'have'} less than {wanted}"
     return f"{has}{' free' if free else ''} ({most if one else f'at most {most}'})"
 
 
-def _amount(obstacle: Obstacle, amount: int) -> str:
+def _amounts(obstacle: Obstacle, wanted: int, found: int) -> tuple[str, str]:
     match obstacle.kind:
         case ObstacleKind.MEMORY:
-            return f"{format_bytes(amount)} memory"
+            return _memory(wanted, found)
         case ObstacleKind.CPU:
-            return f"{amount / 1000:g} CPU"
+            return f"{wanted / 1000:g} CPU", f"{found / 1000:g} CPU"
         case _:
-            return f"{amount} {obstacle.name}"
+            return f"{wanted} {obstacle.name}", f"{found} {obstacle.name}"
+
+
+def _memory(wanted: int, found: int) -> tuple[str, str]:
+    """Both rounded, as everywhere; exact where rounding would make them the same."""
+    near = parse_bytes(rounded_bytes(wanted)) == parse_bytes(rounded_bytes(found))
+    words = format_bytes if near else rounded_bytes
+    return f"{words(wanted)} memory", f"{words(found)} memory"

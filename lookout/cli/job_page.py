@@ -10,19 +10,6 @@ from rich.text import Text
 from lookout.cli import words
 from lookout.cli.printing import NONE, age, console, plain, print_as, size, span, state_text, table
 from lookout.client import Client, JobDetail, NotFound, Run
-from policies.quantity import rounded_bytes
-
-UNDECIDED = {
-    "flag_off": "retry policies are switched off",
-    "no_policy": "the queue has no retry policy",
-    "gang": "the job belongs to a gang",
-    "fail_fast": "the job asked to fail fast",
-    "lease_return": "the lease was returned",
-    "policy_unreadable": "the queue's retry policy cannot be read",
-    "cancelled": "the job was being cancelled",
-    "preempted": "the run was preempted",
-}
-"""Why no policy decided about a run, in words."""
 
 
 @words.get.command("job")
@@ -108,16 +95,14 @@ def _run_row(run: Run) -> list[str | Text]:
         str(run.failure or NONE),
         retryable,
         size(run.memory_limit_bytes),
-        NONE if run.memory_peak_bytes is None else rounded_bytes(run.memory_peak_bytes),
+        size(run.memory_peak_bytes),
     ]
 
 
 def _decided(run: Run) -> str:
     if run.decision:
         return run.decision.sentence or run.decision.reason
-    if run.undecided_because:
-        return f"No retry policy decided: {UNDECIDED.get(run.undecided_because, run.undecided_because)}."
-    return ""
+    return run.undecided_sentence
 
 
 def _print_last_error(out: Console, job: JobDetail) -> None:

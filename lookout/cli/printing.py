@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from policies.quantity import format_bytes
+from policies.quantity import rounded_bytes
 from policies.tree import plain_scalar
 
 STATE_STYLES = {
@@ -104,8 +104,8 @@ def plain(text: str) -> str:
 
 
 def size(amount: int | None) -> str:
-    """Bytes as a quantity: 64Mi."""
-    return NONE if amount is None else format_bytes(amount)
+    """Bytes for reading, in the words of the sentences beside them: 64Mi, 92.2Mi."""
+    return NONE if amount is None else rounded_bytes(amount)
 
 
 def age(moment: datetime | None, *, now: datetime | None = None) -> str:

@@ -20,7 +20,7 @@ from lookout.pages.told import told
 from lookout.pages.why import why
 from lookout.printouts import Printout, readable
 from lookout.templatetags.figures import cores
-from policies.quantity import format_bytes
+from policies.quantity import rounded_bytes
 from scheduler import tasks
 from scheduler.actors import Actor, Permission, QueueVerb
 from scheduler.cancelling import cancel_jobs
@@ -140,8 +140,8 @@ def _head(detail: JobDetail) -> dict[str, Any]:
         "last_decision": decision,
         "policy_spent": decision is not None and 0 < decision.policy_limit <= decision.policy_used_after,
         "global_spent": decision is not None and 0 < decision.global_limit <= decision.global_used_after,
-        "memory_before": format_bytes(job.submitted_memory_bytes) if job.submitted_memory_bytes else "",
-        "memory_now": format_bytes(memory) if memory else "",
+        "memory_before": rounded_bytes(job.submitted_memory_bytes) if job.submitted_memory_bytes else "",
+        "memory_now": rounded_bytes(memory) if memory else "",
         "requests": _requests(job),
         "executor": runs[-1].executor_id if runs else "",
         "commands": [

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from lookout.filters import FIELD_OF, FIELDS, FilterInvalid, FilterProblem, job_filter
 from lookout.pages.bar import BESIDES, chips, filters_of, jobs_address, tally, with_added
 from lookout.pages.shell import PageRequest, page, show
-from policies.quantity import format_bytes
+from policies.quantity import rounded_bytes
 from scheduler.errors import Invalid, NotFound
 from scheduler.models import Job
 from scheduler.models.clock import database_now
@@ -151,8 +151,8 @@ def _line(row: JobRow, now: datetime) -> Line:
         job_set_address=jobs_address([("queue", job.queue_id), ("jobSet", job.job_set.name)]),
         retries=(decision.policy_used_after, decision.policy_limit) if decision else None,
         ran=((last.ended_at or now) - began) if last and began else None,
-        memory_before=format_bytes(before) if before else "",
-        memory_now=format_bytes(memory) if memory else "",
+        memory_before=rounded_bytes(before) if before else "",
+        memory_now=rounded_bytes(memory) if memory else "",
     )
 
 

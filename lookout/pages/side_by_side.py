@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lookout.templatetags.figures import exact_duration
-from policies.quantity import format_bytes, rounded_bytes
+from policies.quantity import rounded_bytes
 from scheduler.models import Run
 from scheduler.queries.jobs import decision_of
 
@@ -51,7 +51,7 @@ def _avoided(runs: Sequence[Run]) -> list[str]:
 
 def _memory(run: Run) -> str:
     size = run.memory_limit_bytes or run.memory_request_bytes
-    return format_bytes(size) if size else ""
+    return rounded_bytes(size) if size else ""
 
 
 def _peak(run: Run) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lookout.pages.course import awaits_verdict
 from policies.decision import Verdict
-from policies.quantity import format_bytes
+from policies.quantity import rounded_bytes
 from policies.wording import category_text, retries_spent, undecided_sentence
 from scheduler.models import Decision, Job, Run
 from scheduler.queries.jobs import decision_of
@@ -88,7 +88,7 @@ def _again(runs: Sequence[Run]) -> str:
 def _where(run: Run) -> str:
     limit = run.memory_limit_bytes
     if run.killed_by == "memory" and limit:
-        return f"Run {run.number} reached its {format_bytes(limit)} limit on {run.node}."
+        return f"Run {run.number} reached its {rounded_bytes(limit)} limit on {run.node}."
     code = "" if run.exit_code is None else f" with exit code {run.exit_code}"
     return f"Run {run.number} ended on {run.node}{code}."
 
@@ -108,7 +108,7 @@ def _success(runs: Sequence[Run]) -> str:
         return "Succeeded at the first run."
     first, last = (run.memory_limit_bytes or run.memory_request_bytes for run in (runs[0], runs[-1]))
     grown = (
-        f" with {format_bytes(last)} of memory instead of {format_bytes(first)}"
+        f" with {rounded_bytes(last)} of memory instead of {rounded_bytes(first)}"
         if last and first and last != first
         else ""
     )
@@ -125,7 +125,7 @@ def _queued(last: Run) -> str:
     if decision is None:
         return f"Run {last.number} {_ended(last)}. Waiting for a node to run again."
     retry = f"retry {decision.policy_used_after} of {decision.policy_limit}"
-    grown = f" with {format_bytes(decision.memory_to_bytes)}" if decision.memory_to_bytes else ""
+    grown = f" with {rounded_bytes(decision.memory_to_bytes)}" if decision.memory_to_bytes else ""
     return f"Run {last.number} {_ended(last)}. Waiting for a node for {retry}{grown}."
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lookout.client import Client, Event, JobDetail
 from lookout.story.command_line import CHECKOUT, CommandLine
-from policies.quantity import format_bytes
+from policies.quantity import rounded_bytes
 
 POLICY = "oom-grow"
 QUEUE = "oom-grow-queue"
@@ -105,7 +105,7 @@ class Teller:
     def _memory_of(self, job_id: str) -> str:
         runs = self._client.runs(job_id=job_id)
         limit = runs[-1].memory_limit_bytes if runs else None
-        return f"{format_bytes(limit)} of memory" if limit else "no memory limit"
+        return f"{rounded_bytes(limit)} of memory" if limit else "no memory limit"
 
     def _show(self, *words: str) -> None:
         self._say(f"   $ tack {' '.join(words)}")

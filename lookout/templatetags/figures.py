@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from policies.quantity import format_bytes, rounded_bytes
+from policies.quantity import rounded_bytes
 
 register = template.Library()
 
@@ -89,13 +89,7 @@ def at(context: dict[str, Any], moment: datetime | None) -> str:
 
 @register.filter
 def quantity(size: int | None) -> str:
-    """Bytes as the shortest exact quantity: `64Mi`."""
-    return NONE if size is None else format_bytes(size)
-
-
-@register.filter
-def about(size: int | None) -> str:
-    """Bytes for reading: `17.6Gi`."""
+    """Bytes for reading: `64Mi`, `17.6Gi`."""
     return NONE if size is None else rounded_bytes(size)
 
 

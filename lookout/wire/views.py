@@ -108,7 +108,10 @@ class RunError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One try of a job on one node. `number` is 1 for the first; `retryable` is None until it is decided."""
+    """One try of a job on one node. `number` is 1 for the first.
+
+    `retryable` is None until it is decided, and for runs that did not fail.
+    """
 
     run_id: str
     job_id: str
@@ -131,6 +134,7 @@ class Run:
     killed_by: str = ""
     enforced_by: str = ""
     undecided_because: str = ""
+    undecided_sentence: str = ""
     error: RunError | None = None
     decision: Decision | None = None
     json: Mapping[str, Any] = _answer()

@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from policies.wording import undecided_sentence
 from scheduler.actors import Role
 from scheduler.models import Run, RunOutput
 from scheduler.states import RunState
@@ -29,11 +30,18 @@ def test_a_run_says_how_it_went(bob: Caller, failed: Run) -> None:
     assert set(view) == {
         "runId", "jobId", "number", "executor", "node", "pool", "state", "leasedAt", "startedAt", "endedAt",
         "exitCode", "signal", "category", "subcategory", "retryable", "memoryRequestBytes", "memoryLimitBytes",
-        "memoryPeakBytes", "killedBy", "enforcedBy", "error", "undecidedBecause", "decision",
+        "memoryPeakBytes", "killedBy", "enforcedBy", "error", "undecidedBecause", "undecidedSentence", "decision",
     }  # fmt: skip
     assert (view["runId"], view["jobId"], view["executor"]) == (str(failed.id), failed.job_id, "local")
     assert (view["state"], view["retryable"], view["decision"]) == ("failed", None, None)
     assert view["error"] == {"message": "Killed", "reason": "OOM", "containers": [], "warnings": []}
+
+
+def test_why_no_policy_decided_is_told_as_the_page_tells_it(bob: Caller, failed: Run) -> None:
+    assert bob.get(f"v1/runs/{failed.id}").body["undecidedSentence"] == ""
+    Run.objects.update(undecided_because="no_policy")
+    view = bob.get(f"v1/runs/{failed.id}").body
+    assert view["undecidedSentence"] == undecided_sentence("no_policy")
 
 
 def test_the_runs_of_a_job_are_oldest_first(bob: Caller, failed: Run) -> None:

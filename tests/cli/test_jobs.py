@@ -169,11 +169,21 @@ def test_get_job_tells_the_whole_story(server: SmallServer, tack: Tack) -> None:
 
 
 def test_get_job_says_why_no_policy_decided(server: SmallServer, tack: Tack) -> None:
-    run = failed_run(decision=None, undecidedBecause="no_policy", retryable=False)
-    server.on(f"GET jobs/{JOB_ID}", job_view(state="failed") | {"spec": {}, "runs": [run]})
-    assert (
-        "Run 1: No retry policy decided: the queue has no retry policy.\n" in tack("get", "job", JOB_ID).out
+    sentence = "No policy was asked: the queue has none and there is no default policy."
+    run = failed_run(
+        decision=None, undecidedBecause="no_policy", undecidedSentence=sentence, retryable=False
     )
+    server.on(f"GET jobs/{JOB_ID}", job_view(state="failed") | {"spec": {}, "runs": [run]})
+    assert f"Run 1: {sentence}\n" in tack("get", "job", JOB_ID).out
+
+
+def test_get_job_rounds_memory_as_the_sentences_do(server: SmallServer, tack: Tack) -> None:
+    grown = job_view(resources={"cpuMillicores": 0, "memoryRequestBytes": None, "memoryLimitBytes": 96636765})
+    runs = [run_view(1, memoryLimitBytes=96636765)]
+    server.on(f"GET jobs/{JOB_ID}", grown | {"spec": {}, "runs": runs})
+    out = tack("get", "job", JOB_ID).out
+    assert "92.2Mi (submitted with 64Mi)" in out
+    assert "96636765" not in out
 
 
 def test_get_job_of_one_that_waits_says_why(server: SmallServer, tack: Tack) -> None:

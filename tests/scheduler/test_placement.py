@@ -73,6 +73,14 @@ def test_other_resources_are_counted_and_an_unknown_one_is_nowhere() -> None:
             "None of 2 nodes fits: 2 have less than 2Gi memory (at most 1Gi memory).",
         ),
         (
+            Requirements(memory_bytes=1_234_567_890),
+            "None of 2 nodes fits: 2 have less than 1.1Gi memory (at most 1Gi memory).",
+        ),
+        (
+            Requirements(memory_bytes=1024 * MEBI + 1),
+            "None of 2 nodes fits: 2 have less than 1073741825 memory (at most 1Gi memory).",
+        ),
+        (
             Requirements(cpu_millicores=2_500, avoided_nodes=("local-1",)),
             "None of 2 nodes fits: 1 is avoided after a failure there; 1 has less than 2.5 CPU (2 CPU).",
         ),

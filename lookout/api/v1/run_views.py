@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from policies.decision import Verdict
+from policies.wording import undecided_sentence
 from scheduler.models import Decision, Run, RunError
 from scheduler.queries.jobs import decision_of
 from scheduler.states import RunState
@@ -104,6 +105,8 @@ class RunView:
     error: RunErrorView | None
     undecided_because: str
     """Why no policy decided; empty when one did or nothing was to decide."""
+    undecided_sentence: str
+    """The same in words."""
     decision: DecisionView | None
 
 
@@ -157,6 +160,7 @@ def run_view(run: Run, sentences: Mapping[UUID, str]) -> RunView:
         enforced_by=run.enforced_by,
         error=_error_view(getattr(run, "error", None)),
         undecided_because=run.undecided_because,
+        undecided_sentence=undecided_sentence(run.undecided_because) if run.undecided_because else "",
         decision=decision_view(decision, sentences.get(run.id, "")) if decision else None,
     )
 
