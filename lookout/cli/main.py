@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from lookout.cli import job_page, jobs, login, queues, resources, retry_policies, watch, words
-from lookout.client import NotSignedIn, Refused, TackError
+from lookout.client import NotSignedIn, Problem, Refused, TackError
 
 __all__ = ["main", "tack"]
 
@@ -86,9 +86,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def _tell(error: TackError) -> None:
     click.echo(f"Error: {error}", err=True)
-    if isinstance(error, Refused):
-        for problem in error.problems:
-            if str(problem) not in str(error):
-                click.echo(f"  {problem}", err=True)
+    for problem in _untold(error) if isinstance(error, Refused) else ():
+        click.echo(f"  {problem}", err=True)
     if isinstance(error, NotSignedIn):
         click.echo("Name a token with TACK_TOKEN or --token-file.", err=True)
+
+
+def _untold(error: Refused) -> list[Problem]:
+    """The problems that the sentence does not tell already."""
+    if len(error.problems) == 1 and error.problems[0].message in str(error):
+        return []
+    return [problem for problem in error.problems if str(problem) not in str(error)]

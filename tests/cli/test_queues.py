@@ -86,6 +86,13 @@ def test_problems_of_flags_are_told_with_their_paths(server: SmallServer, tack: 
     )
 
 
+def test_a_lone_problem_that_the_sentence_tells_is_not_told_again(server: SmallServer, tack: Tack) -> None:
+    sentence = 'retry policies do not exist: "oom"'
+    problems = [{"path": "retryPolicies", "message": sentence}]
+    server.on("POST queues", refusal(400, "invalid", sentence, problems))
+    assert tack("create", "queue", "nightly", "--retry-policies", "oom").err == f"Error: {sentence}\n"
+
+
 def test_delete_says_so_whether_or_not_it_existed(server: SmallServer, tack: Tack) -> None:
     expected = "Deleted queue nightly (or it did not exist)\n"
     assert tack("delete", "queue", "nightly").out == expected
