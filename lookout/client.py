@@ -263,9 +263,9 @@ class Client:
         return self._connection.ask_for_text(f"runs/{_segment(run_id)}/output")
 
     def decisions(
-        self, *, job_id: str = "", policy: str = "", verdict: str = "", limit: int | None = None
+        self, *, job_id: str = "", policy: str = "", verdict: Sequence[str] = (), limit: int | None = None
     ) -> Iterator[Decision]:
-        """Decisions, newest first, page by page as they are asked for."""
+        """Decisions, newest first, page by page as they are asked for; of several verdicts, any."""
         query = {"job": job_id, "policy": policy, "verdict": verdict}
         return self._pages(Decision, "decisions", key="decisions", query=query, limit=limit)
 

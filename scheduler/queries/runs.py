@@ -48,11 +48,11 @@ class RunDetail:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionFilter:
-    """Which decisions; an empty field means all."""
+    """Which decisions. Several verdicts mean any of them; an empty field means all."""
 
     job: str = ""
     policy: str = ""
-    verdict: str = ""
+    verdicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,9 +123,9 @@ def find_decisions(wanted: DecisionFilter) -> QuerySet[Decision]:
         decisions = decisions.filter(job=find_job(wanted.job))
     if wanted.policy:
         decisions = decisions.filter(policy_name=wanted.policy)
-    if wanted.verdict and wanted.verdict not in list(Verdict):
+    if not set(wanted.verdicts) <= set(Verdict):
         raise Invalid(f"verdict takes one of {', '.join(Verdict)}.", path="verdict")
-    return decisions.filter(verdict=wanted.verdict) if wanted.verdict else decisions
+    return decisions.filter(verdict__in=wanted.verdicts) if wanted.verdicts else decisions
 
 
 def decision_page(wanted: DecisionFilter, *, limit: int = 50, cursor: str = "") -> DecisionPage:

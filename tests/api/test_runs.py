@@ -96,6 +96,8 @@ def test_decisions_are_newest_first_and_filtered(bob: Caller, failed: Run) -> No
     assert "memory 64Mi → 128Mi" in view["sentence"]
     for query in ({"verdict": "retry"}, {"job": failed.job_id}, {"policy": "oom-grow", "verdict": "retry"}):
         assert bob.get("v1/decisions", query).body["decisions"] == [view]
+    either = bob.get("v1/decisions?verdict=retry&verdict=fail_default").body["decisions"]
+    assert either == listed["decisions"]
     assert bob.get("v1/decisions", {"policy": "none"}).body == {"decisions": [], "next": None}
     page = bob.get("v1/decisions", {"limit": "1"}).body
     assert bob.get("v1/decisions", {"limit": "1", "cursor": page["next"]}).body["decisions"] == [view]

@@ -304,7 +304,7 @@ def test_jobs_and_decisions_come_in_pages(
         ids = [job.job_id for job in client.submit_jobs(file)]
         assert [job.job_id for job in client.jobs(job_set=["many"])] == ids[::-1]
         runs_out_of_memory(next_run())
-        assert [decision.verdict for decision in client.decisions(job_id=submitted, verdict="retry")] == [
+        assert [decision.verdict for decision in client.decisions(job_id=submitted, verdict=["retry"])] == [
             "retry"
         ]
         assert client.check_retry_policy(POLICY_TEXT).rules

@@ -170,9 +170,7 @@ def test_get_job_tells_the_whole_story(server: SmallServer, tack: Tack) -> None:
 
 def test_get_job_says_why_no_policy_decided(server: SmallServer, tack: Tack) -> None:
     sentence = "No policy was asked: the queue has none and there is no default policy."
-    run = failed_run(
-        decision=None, undecidedBecause="no_policy", undecidedSentence=sentence, retryable=False
-    )
+    run = failed_run(decision=None, undecidedBecause="no_policy", undecidedSentence=sentence, retryable=False)
     server.on(f"GET jobs/{JOB_ID}", job_view(state="failed") | {"spec": {}, "runs": [run]})
     assert f"Run 1: {sentence}\n" in tack("get", "job", JOB_ID).out
 

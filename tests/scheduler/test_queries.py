@@ -280,12 +280,13 @@ def test_decisions_are_found_and_read_as_sentences() -> None:
     job = failed_and_running()
     decide(make_run(make_job(), state=RunState.FAILED), verdict=Verdict.FAIL_DEFAULT, rule_index=None,
            policy_name="other", memory_from_bytes=None, memory_to_bytes=None)  # fmt: skip
-    [row] = decision_page(DecisionFilter(policy="oom-grow", verdict="retry", job=job.id)).rows
+    [row] = decision_page(DecisionFilter(policy="oom-grow", verdicts=("retry",), job=job.id)).rows
     assert "matched category oom/limit: retry 1 of 2" in row.sentence
     assert len(decision_page(DecisionFilter()).rows) == 2
+    assert len(decision_page(DecisionFilter(verdicts=("retry", "fail_default"))).rows) == 2
     assert [decision.job_id for decision in recent_decisions(policy="oom-grow", limit=5)] == [job.id]
     with pytest.raises(Invalid, match="verdict takes one of retry"):
-        decision_page(DecisionFilter(verdict="maybe"))
+        decision_page(DecisionFilter(verdicts=("retry", "maybe")))
 
 
 def test_events_are_read_by_number_as_on_the_wire() -> None:

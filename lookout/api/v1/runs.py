@@ -43,11 +43,11 @@ class RunList:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionsQuery:
-    """Which decisions."""
+    """Which decisions. Several verdicts mean any of them."""
 
     job: str = ""
     policy: str = ""
-    verdict: Verdict | None = None
+    verdict: tuple[Verdict, ...] = ()
     limit: Annotated[int, AtMost(MAX_LIMIT)] = 100
     cursor: str = ""
     """`next` of the page before."""
@@ -109,7 +109,7 @@ class Decisions(Endpoint):
     def get(self, request: Request) -> Response:
         """Decisions, newest first, a page at a time."""
         query = query_of(request, DecisionsQuery)
-        wanted = DecisionFilter(job=query.job, policy=query.policy, verdict=query.verdict or "")
+        wanted = DecisionFilter(job=query.job, policy=query.policy, verdicts=query.verdict)
         page = decision_page(wanted, limit=query.limit, cursor=query.cursor)
         views = tuple(decision_view(row.decision, row.sentence) for row in page.rows)
         return answer(DecisionList(decisions=views, next=page.next or None))
