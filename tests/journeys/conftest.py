@@ -5,6 +5,10 @@ import shutil
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
+
+# A machine that also runs everything else takes its time; nothing waits longer than it must.
+expect.set_options(timeout=20_000)
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _QUIET = (
