@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import latency, storm
+from tests.benchmarks import latency, loop, storm
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "latency": latency.main,
+    "loop": loop.main,
     "storm": storm.main,
 }
 

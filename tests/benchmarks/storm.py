@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and print. The exit code: 0 when the aims are met, 1 when not, 2 when nothing could be measured."""
     options = _parse(arguments)
     try:
-        with scratch(ENVIRONMENT) as tack, _connect(tack) as line, _connect(tack) as other:
+        with scratch(ENVIRONMENT) as tack, connect(tack) as line, connect(tack) as other:
             bench = Bench(tack=tack, line=line, other=other)
             ended_runs.make_template(tack.client)
             ended_runs.keep_template(line)
@@ -98,7 +98,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _connect(tack: Scratch) -> Connection:
+def connect(tack: Scratch) -> Connection:
+    """A connection to the database of a scratch Tack, for an administrator's SQL."""
     return psycopg.connect(tack.database_url, autocommit=True)
 
 
@@ -146,7 +147,7 @@ def _measure_floor(bench: Bench, transactions: Sequence[floor.Transaction]) -> t
     bench.line.execute("UPDATE bench.run SET settle_error = 'left to the floor'")
     with ended_runs.poured(bench.line, bench.other):
         _, database = bench.cpu()
-    with _connect(bench.tack) as second:
+    with connect(bench.tack) as second:
         seconds = floor.seconds_to_write([bench.line, second][: len(transactions)], transactions)
         return seconds, bench.cpu()[1] - database
 
