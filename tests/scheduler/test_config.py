@@ -1,5 +1,6 @@
 """The configuration: defaults, keys, overrides, and every contradiction told at once."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,16 @@ def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None
 def test_anything_else_is_no_duration(text: object) -> None:
     with pytest.raises(ValueError, match="takes a duration"):
         seconds_of(text)
+
+
+SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "tack.yaml"
+
+
+def test_the_shipped_file_says_the_defaults_and_indexes_the_node_id_label() -> None:
+    shipped = load_configuration(SHIPPED, {})
+    assert shipped == replace(Configuration(), indexed_node_labels=("kubernetes.io/hostname",))
+
+
+def test_switching_retry_policies_on_is_one_line_of_the_shipped_file() -> None:
+    switched = load_configuration(SHIPPED, {"TACK__SCHEDULING__RETRYPOLICY__ENABLED": "true"})
+    assert switched.retry_policy.enabled
