@@ -56,7 +56,12 @@ def _lease(run: Run) -> Lease:
         number=run.number,
         node=run.node,
         pod_name=pod_name_of(job.id),
-        pod_spec=grown_pod_spec(job.spec.pod_spec, record),
+        pod_spec=grown_pod_spec(
+            job.spec.pod_spec,
+            record,
+            reserved_request_bytes=run.memory_request_bytes,
+            reserved_limit_bytes=run.memory_limit_bytes,
+        ),
         memory_bytes=run.memory_limit_bytes or 0,
         annotations=job.annotations,
         labels=job.labels,

@@ -23,7 +23,7 @@ from lookout.api.v1.policy_views import (
     row_view,
     version_view,
 )
-from policies.documents import parse_policy_document
+from policies.documents import parse_policy_document, policy_from_json
 from policies.policy import Policy
 from policies.problems import DocumentInvalid, Problem
 from policies.wording import rule_sentence
@@ -217,9 +217,8 @@ def _writer(request: Request) -> Actor:
 
 
 def _policy(body: Body, *, name: str = "") -> Policy:
-    if not body.is_yaml:
-        body.to_object()  # what is sent as JSON must be JSON
-    policy = parse_policy_document(body.text, envelope_required=False)
+    read = parse_policy_document if body.is_yaml else policy_from_json  # what is sent as JSON must be JSON
+    policy = read(body.text, envelope_required=False)
     if name and policy.name != name:
         message = f"The document names '{policy.name}', the address '{name}'. A policy keeps its name."
         raise DocumentInvalid([Problem(path="name", message=message, code="other_name")])
