@@ -13,6 +13,7 @@ from django.db import transaction
 
 from scheduler.configured import configuration
 from scheduler.leasing import expire_leases, run_round
+from scheduler.models import Vigil
 from scheduler.queries.fleet import pools_with_work
 from scheduler.queries.unsettled import any_unsettled
 from scheduler.settling import settle_runs
@@ -52,7 +53,9 @@ def place() -> None:
 def sweep() -> None:
     """Once a second: expire leases, settle what a lost bell was about, and look for places."""
     config = configuration()
-    if expire_leases(config=config) or any_unsettled():
+    # Silence counts from when we were there to hear: not while the database was down or the machine asleep.
+    listens_long_enough = Vigil.objects.has_lasted(seconds=config.executor_timeout_seconds)
+    if (listens_long_enough and expire_leases(config=config)) or any_unsettled():
         settle()
     place()
 

@@ -133,6 +133,17 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="Vigil",
+            fields=[
+                ("id", models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("since", models.DateTimeField()),
+                ("looked_at", models.DateTimeField()),
+            ],
+            options={
+                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="one_vigil")],
+            },
+        ),
+        migrations.CreateModel(
             name="Pool",
             fields=[
                 ("name", models.CharField(max_length=63, primary_key=True, serialize=False)),

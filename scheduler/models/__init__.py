@@ -8,6 +8,7 @@ from scheduler.models.jobs import Job, JobSet, JobSpec
 from scheduler.models.policies import RetryPolicy, RetryPolicyVersion
 from scheduler.models.queues import Queue, QueuePolicy
 from scheduler.models.runs import Run, RunError, RunOutput
+from scheduler.models.vigil import Vigil
 
 __all__ = [
     "Change",
@@ -27,4 +28,5 @@ __all__ = [
     "Run",
     "RunError",
     "RunOutput",
+    "Vigil",
 ]

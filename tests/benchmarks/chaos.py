@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -156,13 +157,14 @@ def play(
     _wait_for_the_end(tack, chaos)
     chaos.ends = tack.persist(lambda client: check(client, chaos.jobs))
     _check_cost(chaos)
+    _check_remains(tack)
     chaos.seconds = time.monotonic() - began
     return chaos
 
 
 def _portions(jobs: int, parts: int) -> list[range]:
     edges = [jobs * part // parts for part in range(parts + 1)]
-    return [range(*edge) for edge in zip(edges, edges[1:], strict=False)]
+    return [range(*edge) for edge in pairwise(edges)]
 
 
 def _submit(tack: Tack, chaos: Chaos, numbers: range) -> None:
@@ -212,6 +214,15 @@ def _check_cost(chaos: Chaos) -> None:
         raise NotAsScripted(f"{chaos.killed['runner']} runners were killed, and {lost} runs were lost.")
 
 
+def _check_remains(tack: Tack) -> None:
+    """Nothing here is retained: every folder goes, sooner or later."""
+    deadline = time.monotonic() + 30.0
+    while left := sorted(each.name for each in Folders(var=tack.var).runs.glob("armada-*")):
+        if time.monotonic() > deadline:
+            raise NotAsScripted(f"The remains of {len(left)} runs are still there: {', '.join(left[:5])}")
+        time.sleep(0.1)
+
+
 def _inherited() -> dict[str, str]:
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "USER")
     return {name: os.environ[name] for name in kept if name in os.environ}
@@ -231,26 +242,31 @@ def main(arguments: Sequence[str]) -> int:
     """Play and print. The exit code: 0 when every job ended as scripted, 1 when not, 2 when it could not be played."""
     options = _parse(arguments)
     chance = random.Random(options.seed)  # noqa: S311 - to be had again by its seed
-    print(f"{options.jobs} jobs, {options.kills} kills, seed {options.seed}")
+    _say(f"{options.jobs} jobs, {options.kills} kills, seed {options.seed}")
     with killable_tack() as tack:
         try:
             chaos = play(
-                tack, jobs=options.jobs, kills=options.kills, pause=options.pause, chance=chance, say=print
+                tack, jobs=options.jobs, kills=options.kills, pause=options.pause, chance=chance, say=_say
             )
         except (NotAsScripted, DidNotStart, TackError) as error:
             if options.keep:
                 kept = shutil.copytree(
                     tack.folder, f"{tack.folder}-kept", ignore=shutil.ignore_patterns("*.sock")
                 )
-                print(f"Its folder is kept as {kept}.")
-            print(f"not as scripted:\n{error}", file=sys.stderr)
+                _say(f"Its folder is kept as {kept}.")
+            _say(f"not as scripted:\n{error}")
             return 1 if isinstance(error, NotAsScripted) else 2
-    print(
+    _say(
         f"{len(chaos.jobs)} jobs ended as their scripts say, after {chaos.ends.total()} runs, in {chaos.seconds:.0f} s."
     )
     for what, counts in (("killed", chaos.killed), ("runs", chaos.ends)):
-        print(f"{what}: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+        _say(f"{what}: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
     return 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
