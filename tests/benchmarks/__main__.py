@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import latency, loop, storm
+from tests.benchmarks import chaos, latency, loop, storm
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
+    "chaos": chaos.main,
     "latency": latency.main,
     "loop": loop.main,
     "storm": storm.main,
