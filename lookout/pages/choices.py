@@ -43,4 +43,7 @@ def next_of(request: HttpRequest) -> str:
     """Where a form wants to go afterwards, when that is one of our own addresses; else the start."""
     wanted = request.POST.get("next") or request.GET.get("next") or "/"
     here = {request.get_host()}
-    return wanted if url_has_allowed_host_and_scheme(wanted, here, require_https=request.is_secure()) else "/"
+    is_ours = url_has_allowed_host_and_scheme(wanted, here, require_https=request.is_secure())
+    return (
+        wanted if is_ours and "/" in wanted else "/"
+    )  # without a slash it would count as the name of a view

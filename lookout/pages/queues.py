@@ -136,7 +136,7 @@ def _attach(request: PageRequest, name: str) -> HttpResponse:
     wanted = _wanted_policies(request, row.retry_policies)
     try:
         changed = attach_policies(queue=name, policies=wanted, actor=request.actor)
-    except Invalid as error:
+    except (Invalid, DocumentInvalid) as error:
         return _queue_page(request, row, problem=str(error), status=400)
     if changed:
         decides = f"{wanted[0]} decides" if wanted else "no policy is attached"
@@ -179,8 +179,9 @@ def _wanted_policies(request: PageRequest, current: Sequence[str]) -> list[str]:
 
 def _back(request: PageRequest, name: str) -> str:
     """A policy's page sent this when it names itself, and is returned to."""
-    policy = request.POST.get("from")
-    return reverse("policy", args=[policy]) if policy else reverse("queue", args=[name])
+    policy = request.POST.get("from", "")
+    is_name = policy and "/" not in policy
+    return reverse("policy", args=[policy]) if is_name else reverse("queue", args=[name])
 
 
 def _typed(request: PageRequest) -> dict[str, Any]:

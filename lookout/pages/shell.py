@@ -14,6 +14,7 @@ from django_htmx.middleware import HtmxDetails
 from lookout.access import actor_of
 from lookout.pages.choices import choices_of
 from lookout.templatetags.signs import places_in_order
+from policies.problems import DocumentInvalid
 from scheduler.actors import Actor, NotPermitted
 from scheduler.configured import configuration
 from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound, SchedulerError
@@ -36,6 +37,7 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     AlreadyExists: (409, "Not done"),
     Conflict: (409, "Not done"),
     Invalid: (400, "Not done"),
+    DocumentInvalid: (400, "Not done"),
 }
 
 
@@ -49,7 +51,7 @@ def page[**P](view: View[P]) -> View[P]:
         request.actor = actor_of(request)
         try:
             response = view(request, *args, **kwargs)
-        except (SchedulerError, NotPermitted) as error:
+        except (SchedulerError, NotPermitted, DocumentInvalid) as error:
             response = refuse(request, error)
         add_never_cache_headers(response)
         patch_vary_headers(response, ["HX-Request", "Cookie"])
