@@ -6,9 +6,11 @@ user, or, where the kernel refuses that, the user `nobody`.
 """
 
 import contextlib
+import grp
 import hashlib
 import importlib.util
 import os
+import pwd
 import secrets
 import shutil
 import signal
@@ -24,7 +26,7 @@ import psycopg
 from lookout.addresses import DatabaseAddress
 from lookout.embedded.children import OURSELVES, Identity, end, run, spawn, tell_to_end
 from lookout.embedded.files import last_lines, write_private
-from lookout.embedded.sockets import socket_folder
+from lookout.embedded.sockets import OTHER_USER, socket_folder
 
 USER = "tack"
 DATABASE = "tack"
@@ -77,8 +79,10 @@ def cluster(folder: Path, *, log: Path, settings: Sequence[str] = ()) -> Cluster
 
 def start(server: Cluster) -> subprocess.Popen[bytes]:
     """Make the data on first use, start the server and wait until it answers. Raises PostgresFailed."""
+    _let_it_in(server)
     if not (server.data / "PG_VERSION").exists():
         _initialise(server)
+    _own(server.data, server.identity)
     server.data.chmod(0o700)  # PostgreSQL refuses data others may read; a careless chmod -R does that
     arguments = [
         f"-c{setting}" for setting in ("listen_addresses=", "unix_socket_permissions=0700", *server.settings)
@@ -143,12 +147,13 @@ def _initialise(server: Cluster) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700, parents=True)
     write_private(server.password_file, secrets.token_urlsafe(24))
-    for path in (unfinished, server.password_file, server.sockets):
-        _hand_over(path, server.identity)
+    for path in (unfinished, server.password_file):
+        _own(path, server.identity)
     done = run(
         [
             *(server.binaries / "initdb", "-D", unfinished, "-U", USER, f"--pwfile={server.password_file}"),
-            *("--auth=scram-sha-256", "--encoding=UTF8", "--no-sync", "--no-instructions"),
+            *("--auth=scram-sha-256", "--encoding=UTF8", "--no-instructions"),
+            *(["--no-sync"] if "fsync=off" in server.settings else []),
             *("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"),
         ],
         env=_environment(),
@@ -159,6 +164,7 @@ def _initialise(server: Cluster) -> None:
         raise PostgresFailed(
             f"PostgreSQL could not make its data folder. {(done.stdout + done.stderr).strip()[-2000:]}"
         )
+    _own(server.password_file, OURSELVES)
     unfinished.rename(server.data)
 
 
@@ -184,7 +190,9 @@ def _runnable(binaries: Path) -> tuple[Path, Identity]:
     with contextlib.suppress(subprocess.SubprocessError, OSError):
         if run([binaries / "postgres", "--version"], identity=namespaced).returncode == 0:
             return binaries, namespaced
-    return _readable_by_all(binaries), Identity(user="nobody", group="nogroup")
+    return _readable_by_all(binaries), Identity(
+        user=OTHER_USER, group=grp.getgrgid(pwd.getpwnam(OTHER_USER).pw_gid).gr_name
+    )
 
 
 def _readable_by_all(binaries: Path) -> Path:
@@ -200,9 +208,30 @@ def _readable_by_all(binaries: Path) -> Path:
     return copy / binaries.name
 
 
-def _hand_over(path: Path, identity: Identity) -> None:
-    if identity.user:
-        shutil.chown(path, identity.user, identity.group)
+def _let_it_in(server: Cluster) -> None:
+    """Where the server runs as another user, let that user pass through (not look into) the folder of its data."""
+    _own(server.sockets, server.identity)
+    if not server.identity.user:
+        return
+    folder = server.data.parent
+    folder.chmod(0o711)
+    closed = [parent for parent in folder.parents if not parent.stat().st_mode & 0o001]
+    if closed:
+        raise PostgresFailed(
+            f"PostgreSQL does not run as root, this machine has no user namespaces, and the user"
+            f" '{server.identity.user}' may not enter {closed[0]}. Start Tack as an ordinary user, or move it to a"
+            " folder that others may pass through, such as /opt/tack."
+        )
+
+
+def _own(path: Path, identity: Identity) -> None:
+    """Make everything at `path` belong to the user the server runs as: a machine may offer another way than before."""
+    uid = pwd.getpwnam(identity.user).pw_uid if identity.user else os.geteuid()
+    if path.stat().st_uid == uid:
+        return
+    gid = grp.getgrnam(identity.group).gr_gid if identity.group else os.getegid()
+    for each in [path, *path.rglob("*")]:
+        os.chown(each, uid, gid, follow_symlinks=False)
 
 
 def _environment() -> dict[str, str]:

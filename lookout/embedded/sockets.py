@@ -2,10 +2,13 @@
 
 import hashlib
 import os
+import pwd
 import tempfile
 from pathlib import Path
 
 _LONGEST_SOCKET_PATH = 100
+OTHER_USER = "nobody"
+"""Whom root's PostgreSQL runs as where the kernel refuses user namespaces; the sockets are that user's then."""
 
 
 class FolderTaken(RuntimeError):
@@ -27,7 +30,11 @@ def socket_folder(wanted: Path, *, longest_name: str) -> Path:
         digest = hashlib.sha256(os.fsencode(wanted)).hexdigest()[:16]
         folder = Path(tempfile.gettempdir()) / f"tack-{os.geteuid()}-{digest}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.is_symlink() or folder.lstat().st_uid != os.geteuid():
+    if folder.is_symlink() or folder.lstat().st_uid not in _owners():
         raise FolderTaken(folder)
     folder.chmod(0o700)
     return folder
+
+
+def _owners() -> tuple[int, ...]:
+    return (0, pwd.getpwnam(OTHER_USER).pw_uid) if os.geteuid() == 0 else (os.geteuid(),)

@@ -1,6 +1,10 @@
 """The embedded PostgreSQL: private, durable in its folder, and gone when its parent is."""
 
+import os
+import shutil
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import psycopg
@@ -53,6 +57,58 @@ def test_a_deep_checkout_gets_its_sockets_in_a_short_place(tmp_path: Path) -> No
     assert len(str(folder)) < 90
     assert folder == socket_folder(deep, longest_name=".s.PGSQL.5432")
     folder.rmdir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user needs no other one")
+def test_root_without_user_namespaces_gets_it_as_another_user_and_back_again() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="tack-test-"))
+    try:
+        assert owner_and_starts([sys.executable, "-c", _START, folder]) == ["root", "1"]
+        assert owner_and_starts([sys.executable, "-c", _NO_NAMESPACES + _START, folder]) == ["nobody", "2"]
+        assert owner_and_starts([sys.executable, "-c", _START, folder]) == ["root", "3"]
+    finally:
+        shutil.rmtree(folder)
+
+
+def owner_and_starts(command: list[str | Path]) -> list[str]:
+    """What the program says at its end. One that asks for it gets a map of all users into its own namespace."""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        said = child.stdout.readline().split()
+        if said == ["map"]:
+            for name in ("uid_map", "gid_map"):
+                Path(f"/proc/{child.pid}/{name}").write_text("0 0 65536")
+            child.stdin.write("mapped\n")
+            child.stdin.flush()
+            said = child.stdout.readline().split()
+        assert child.wait(60) == 0, child.stderr.read()
+    return said
+
+
+# Root in a namespace below which the kernel makes no other: what root is in most containers.
+_NO_NAMESPACES = """
+import os, sys
+os.unshare(os.CLONE_NEWUSER)
+print("map", flush=True)
+sys.stdin.readline()
+open("/proc/sys/user/max_user_namespaces", "w").write("0")
+"""
+_START = """
+import pathlib, sys, psycopg
+from lookout.embedded import postgres
+server = postgres.cluster(pathlib.Path(sys.argv[1]), log=pathlib.Path(sys.argv[1], "log"))
+child = postgres.start(server)
+with psycopg.connect(server.address.url, autocommit=True) as session:
+    session.execute("CREATE TABLE IF NOT EXISTS starts (number int)")
+    session.execute("INSERT INTO starts SELECT count(*) FROM starts")
+    (starts,) = session.execute("SELECT count(*) FROM starts").fetchone()
+print(server.data.owner(), starts)
+postgres.stop(child)
+"""
 
 
 @pytest.mark.django_db
