@@ -9,6 +9,7 @@ from django.test import Client
 from lookout.access import ensure_person
 from scheduler.actors import Role
 from scheduler.models import Change, Job, Queue, RetryPolicy
+from scheduler.states import ChangeKind
 from tests.factories import make_executor, make_job, make_policy, make_queue, make_run
 from tests.hostile.soon import soon
 
@@ -99,7 +100,7 @@ def test_no_form_ends_in_a_fault(olga: Client, form: str, names: tuple[str, ...]
             assert answer.status_code < 500, (name, text)
     queues, policies, jobs = state()
     assert (len(queues), policies, jobs) == (1, before[1], before[2])
-    assert Change.objects.exclude(kind__in=["update_queue", "attach_policies"]).count() == 0
+    assert Change.objects.exclude(kind__in=[ChangeKind.UPDATE_QUEUE, ChangeKind.ATTACH_POLICIES]).count() == 0
 
 
 @pytest.mark.parametrize(
