@@ -56,7 +56,7 @@ def up(folders: Folders, *, first_port: int, with_story: bool) -> int:
     with ExitStack() as closing:
         closing.callback(folders.leave_runs)
         closing.callback(services.forget_addresses, folders)
-        closing.callback(_stop, supervisor)
+        closing.callback(supervisor.stop, lambda name: step(_WHAT_STOPS[name]))
         try:
             stack = _start(supervisor, folders, first_port)
             closing.callback(stack.listener.close)
@@ -64,14 +64,18 @@ def up(folders: Folders, *, first_port: int, with_story: bool) -> int:
                 supervisor.start(_story(stack))
             supervisor.watch()
         except KeyboardInterrupt:
-            tell()
+            tell("\nTack is stopping; Ctrl-C again takes the time away that jobs get to end.")
         except (RuntimeError, OSError, subprocess.SubprocessError) as failure:
-            said = str(failure)
-            print(f"tack: {said}", file=sys.stderr)
-            if _NO_ROOM in said:
-                print(f"tack: {full_disk_sentence(folders.var)}", file=sys.stderr)
+            _complain(failure, folders)
             return 1
+    tell("Tack has stopped. ./tack up starts it again with everything it knew.")
     return 0
+
+
+def _complain(failure: Exception, folders: Folders) -> None:
+    print(f"tack: {failure}", file=sys.stderr)
+    if _NO_ROOM in str(failure):
+        print(f"tack: {full_disk_sentence(folders.var)}", file=sys.stderr)
 
 
 def _start(supervisor: Supervisor, folders: Folders, first_port: int) -> Stack:
@@ -163,12 +167,6 @@ def _story(stack: Stack) -> Service:
         grace_seconds=1,
         once=True,
     )
-
-
-def _stop(supervisor: Supervisor) -> None:
-    tell("Tack is stopping; Ctrl-C again takes the time away that jobs get to end.")
-    supervisor.stop(lambda name: step(_WHAT_STOPS[name]))
-    tell("Tack has stopped. ./tack up starts it again with everything it knew.")
 
 
 def _servers_named(stack: Stack) -> str:

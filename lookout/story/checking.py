@@ -49,6 +49,8 @@ def check(*, keep: bool) -> int:
     The scratch folder is removed, unless `keep` says otherwise or something failed.
     """
     scratch = Path(tempfile.mkdtemp(prefix="tack-check-"))
+    # Others may pass through: started by root, the database can run as another user, and so do jobs.
+    scratch.chmod(0o711)
     started = time.monotonic()
     try:
         _play(scratch)
@@ -184,7 +186,9 @@ def _verify_events(client: Client, job: JobDetail) -> None:
 
 @contextmanager
 def _running(scratch: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    with (scratch / "up.log").open("wb") as log:
+    printed = scratch / "up.log"
+    printed.touch(mode=0o600)  # it holds a sign-in link
+    with printed.open("wb") as log:
         up = subprocess.Popen(
             [sys.executable, "-P", "-m", "lookout.embedded", "--no-story", "--port", "0"],
             stdin=subprocess.DEVNULL,
