@@ -5,30 +5,35 @@ Environment variables override single keys: `TACK__SCHEDULING__RETRYPOLICY__ENAB
 belong to the agent and are not looked at here.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from policies.problems import DocumentInvalid
-from policies.tree import MAX_BYTES, object_of_text
-from scheduler.fields import problem_of_line
+from scheduler.keys import (
+    LONGEST_NAME,
+    ConfigurationInvalid,
+    Keys,
+    count,
+    flag,
+    name_of_at_most,
+    number,
+    seconds_of,
+    text,
+    texts,
+)
 
-ENVIRONMENT_PREFIX = "TACK__"
-LONGEST_SECONDS = 10 * 365 * 24 * 3600.0
-LONGEST_NAME = 317
-"""Characters of the name of a policy or of a node label."""
-AGENT_SECTIONS = frozenset({"application", "kubernetes", "local", "task"})
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
+__all__ = [
+    "Configuration",
+    "ConfigurationInvalid",
+    "RetryPolicyConfiguration",
+    "configuration_from",
+    "load_configuration",
+    "node_id_label_of",
+    "seconds_of",
+]
 
-
-class ConfigurationInvalid(Exception):
-    """The configuration contradicts itself or cannot be read. One sentence a problem, each with its fix."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
+AGENT_SECTIONS = ("application", "kubernetes", "local", "task")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,13 +62,13 @@ class Configuration:
     maximum_scheduling_rate: float = 100.0
     """`scheduling.maximumSchedulingRate`: leases a second in each pool; 0 switches the limit off."""
     maximum_scheduling_burst: int = 1_000
-    """`scheduling.maximumSchedulingBurst`: leases at once after a quiet time; with a rate, 0 starts none."""
+    """`scheduling.maximumSchedulingBurst`: leases at once after a quiet time; with a rate, 0 starts none, and warns."""
     maximum_per_queue_scheduling_rate: float = 50.0
     """`scheduling.maximumPerQueueSchedulingRate`: leases a second for one queue; 0 switches the limit off."""
     maximum_per_queue_scheduling_burst: int = 1_000
     """`scheduling.maximumPerQueueSchedulingBurst`: the same for one queue."""
     max_queue_lookback: int = 100_000
-    """`scheduling.maxQueueLookback`: how many queued jobs of a queue one round looks at; 0 looks at none."""
+    """`scheduling.maxQueueLookback`: how many queued jobs of a queue one round looks at; 0 looks at none, and warns."""
     executor_timeout_seconds: float = 3_600.0
     """`executorTimeout`: an executor silent for so long has lost its leases."""
 
@@ -75,12 +80,26 @@ class Configuration:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is legal and surprising; told at the start and on every page."""
+        return (*self._kill_switch(), *self._starts_nothing())
+
+    def _kill_switch(self) -> Iterator[str]:
         if self.retry_policy.enabled and self.retry_policy.global_max_retries == 0:
-            return (
+            yield (
                 "Retries are switched off: scheduling.retryPolicy.globalMaxRetries is 0. "
-                "Set it to 1 or more to let policies retry again.",
+                "Set it to 1 or more to let policies retry again."
             )
-        return ()
+
+    def _starts_nothing(self) -> Iterator[str]:
+        at_once = {
+            "maximumSchedulingBurst": self.maximum_scheduling_burst or not self.maximum_scheduling_rate,
+            "maximumPerQueueSchedulingBurst": (
+                self.maximum_per_queue_scheduling_burst or not self.maximum_per_queue_scheduling_rate
+            ),
+            "maxQueueLookback": self.max_queue_lookback,
+        }
+        for key, lets_some_start in at_once.items():
+            if not lets_some_start:
+                yield f"No job starts: scheduling.{key} is 0. Set it to 1 or more to let jobs start again."
 
 
 def load_configuration(path: Path | None, environment: Mapping[str, str]) -> Configuration:
@@ -88,51 +107,43 @@ def load_configuration(path: Path | None, environment: Mapping[str, str]) -> Con
 
     Without a file the defaults hold. Raises ConfigurationInvalid with every problem at once.
     """
-    document = read_document(path)
-    for name, text in sorted(environment.items()):
-        if name.startswith(ENVIRONMENT_PREFIX):
-            _override(document, name.removeprefix(ENVIRONMENT_PREFIX).split("__"), text)
-    return configuration_from(document)
+    return _configuration(Keys.of_file(path, environment))
 
 
 def configuration_from(document: Mapping[str, Any]) -> Configuration:
     """The configuration of a document's object. Raises ConfigurationInvalid with every problem at once."""
-    reader = _Reader(document)
-    scheduling = reader.section("scheduling")
+    return _configuration(Keys(document))
+
+
+def node_id_label_of(scheduling: Keys) -> str:
+    """The label that tells nodes apart, read alike by the server and by agents."""
+    return scheduling.take("nodeIdLabel", name_of_at_most(LONGEST_NAME), Configuration().node_id_label)
+
+
+def _configuration(keys: Keys) -> Configuration:
+    scheduling = keys.section("scheduling")
     retry_policy = scheduling.section("retryPolicy")
     found = Configuration(
         retry_policy=RetryPolicyConfiguration(
-            enabled=retry_policy.take("enabled", _flag, default=False),
-            global_max_retries=retry_policy.take("globalMaxRetries", _count, 5),
-            default_policy_name=retry_policy.take("defaultPolicyName", _text, ""),
+            enabled=retry_policy.take("enabled", flag, default=False),
+            global_max_retries=retry_policy.take("globalMaxRetries", count, 5),
+            default_policy_name=retry_policy.take("defaultPolicyName", text, ""),
         ),
-        max_retries=scheduling.take("maxRetries", _count, 3),
-        node_id_label=scheduling.take("nodeIdLabel", _text, "kubernetes.io/hostname"),
-        indexed_node_labels=scheduling.take("indexedNodeLabels", _texts, ()),
-        maximum_scheduling_rate=scheduling.take("maximumSchedulingRate", _number, 100.0),
-        maximum_scheduling_burst=scheduling.take("maximumSchedulingBurst", _count, 1_000),
-        maximum_per_queue_scheduling_rate=scheduling.take("maximumPerQueueSchedulingRate", _number, 50.0),
-        maximum_per_queue_scheduling_burst=scheduling.take("maximumPerQueueSchedulingBurst", _count, 1_000),
-        max_queue_lookback=scheduling.take("maxQueueLookback", _count, 100_000),
-        executor_timeout_seconds=reader.take("executorTimeout", seconds_of, 3_600.0),
+        max_retries=scheduling.take("maxRetries", count, 3),
+        node_id_label=node_id_label_of(scheduling),
+        indexed_node_labels=scheduling.take("indexedNodeLabels", texts, ()),
+        maximum_scheduling_rate=scheduling.take("maximumSchedulingRate", number, 100.0),
+        maximum_scheduling_burst=scheduling.take("maximumSchedulingBurst", count, 1_000),
+        maximum_per_queue_scheduling_rate=scheduling.take("maximumPerQueueSchedulingRate", number, 50.0),
+        maximum_per_queue_scheduling_burst=scheduling.take("maximumPerQueueSchedulingBurst", count, 1_000),
+        max_queue_lookback=scheduling.take("maxQueueLookback", count, 100_000),
+        executor_timeout_seconds=keys.take("executorTimeout", seconds_of, 3_600.0),
     )
-    reader.forget(AGENT_SECTIONS)
-    problems = [*reader.problems, *reader.unknown(), *_contradictions(found)]
+    keys.leave(AGENT_SECTIONS)
+    problems = [*keys.problems, *keys.unknown(), *_contradictions(found)]
     if problems:
         raise ConfigurationInvalid(problems)
     return found
-
-
-def seconds_of(value: Any) -> float:
-    """Seconds of a duration such as `1h30m`, `45s` or `250ms`. Raises ValueError."""
-    match = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
-    if match is None:
-        raise ValueError("takes a duration such as 1h, 90s or 1m30s")
-    hours, minutes, whole, thousandths = (float(part or 0) for part in match.groups())
-    seconds = hours * 3600 + minutes * 60 + whole + thousandths / 1000
-    if seconds > LONGEST_SECONDS:
-        raise ValueError("takes a duration of at most ten years")
-    return seconds
 
 
 def _contradictions(found: Configuration) -> list[str]:
@@ -142,143 +153,6 @@ def _contradictions(found: Configuration) -> list[str]:
             f"scheduling.retryPolicy.enabled is true, but scheduling.indexedNodeLabels lacks "
             f"'{found.node_id_label}' (scheduling.nodeIdLabel). Add it to the list, or switch retry policies off."
         )
-    if not found.node_id_label:
-        problems.append("scheduling.nodeIdLabel is empty. Name the node label that tells nodes apart.")
     if found.executor_timeout_seconds <= 0:
         problems.append("executorTimeout is 0: every lease would expire at once. Set it to 60s or more.")
     return problems
-
-
-def read_document(path: Path | None) -> dict[str, Any]:
-    """The keys and values of a configuration file, read as strictly as policies are; empty without a file.
-
-    Raises ConfigurationInvalid, also for aliases, tags and keys that are there twice.
-    """
-    if path is None:
-        return {}
-    try:
-        document = object_of_text(_start_of(path).decode("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationInvalid([f"The configuration file {path} cannot be read: {error}"]) from error
-    except DocumentInvalid as error:
-        told = [f"The configuration file {path} cannot be read: {problem}" for problem in error.problems]
-        raise ConfigurationInvalid(told) from error
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise ConfigurationInvalid([f"The configuration file {path} must hold keys and values."])
-    return document
-
-
-def _start_of(path: Path) -> bytes:
-    """The whole file, unless it is far too large for one."""
-    with path.open("rb") as file:
-        start = file.read(MAX_BYTES + 1)
-    if len(start) > MAX_BYTES:
-        raise ConfigurationInvalid([f"The configuration file {path} is larger than {MAX_BYTES // 1024} KiB."])
-    return start
-
-
-def value_of(variable: str, text: str) -> Any:
-    """What an environment variable says, as YAML. Raises ConfigurationInvalid, naming it."""
-    try:
-        return object_of_text(text)
-    except DocumentInvalid as error:
-        raise ConfigurationInvalid(
-            [f"{variable} cannot be read as YAML: {shown(text)}. Quote it."]
-        ) from error
-
-
-def shown(value: object) -> str:
-    """A value in a sentence, cut short, whatever it is."""
-    try:
-        return f"{str(value)[:80]!r}"
-    except ValueError:  # thousands of digits
-        return "a huge number"
-
-
-def _override(document: dict[str, Any], path: list[str], text: str) -> None:
-    variable = f"{ENVIRONMENT_PREFIX}{'__'.join(path)}"
-    *sections, last = path
-    for name in sections:
-        key = _spelled(document, name)
-        if document.get(key) is None:
-            document[key] = {}
-        document = document[key]
-        if not isinstance(document, dict):
-            raise ConfigurationInvalid([f"{variable} does not name a single key."])
-    document[_spelled(document, last)] = value_of(variable, text)
-
-
-def _spelled(document: Mapping[str, Any], name: str) -> str:
-    return next((key for key in document if str(key).lower() == name.lower()), name)
-
-
-class _Reader:
-    """One section of the document: takes keys, gathers problems, knows what nobody took."""
-
-    def __init__(self, document: Any, path: str = "", problems: list[str] | None = None) -> None:
-        self.problems: list[str] = problems if problems is not None else []
-        self._path = path
-        self._sections: list[_Reader] = []
-        if document is not None and not isinstance(document, Mapping):
-            self.problems.append(f"{path.rstrip('.')} must hold keys and values.")
-        self._left = dict(document) if isinstance(document, Mapping) else {}
-
-    def section(self, name: str) -> "_Reader":
-        found = _Reader(
-            self._left.pop(_spelled(self._left, name), None), f"{self._path}{name}.", self.problems
-        )
-        self._sections.append(found)
-        return found
-
-    def take[T](self, name: str, read: Callable[[Any], T], default: T) -> T:
-        value = self._left.pop(_spelled(self._left, name), None)
-        if value is None:
-            return default
-        try:
-            return read(value)
-        except ValueError as error:
-            self.problems.append(f"{self._path}{name} {error}; it is {shown(value)}.")
-            return default
-
-    def forget(self, names: frozenset[str]) -> None:
-        for name in names:
-            self._left.pop(_spelled(self._left, name), None)
-
-    def unknown(self) -> list[str]:
-        mine = [
-            f"{self._path}{str(key)[:80]} is not a key Tack knows. Remove it, or check its spelling."
-            for key in self._left
-        ]
-        return mine + [problem for section in self._sections for problem in section.unknown()]
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("takes true or false")
-    return value
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**32:
-        raise ValueError("takes a whole number from 0 to 4294967295")
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        raise ValueError("takes a number from 0 up")
-    return float(value)
-
-
-def _text(value: Any) -> str:
-    if problem_of_line(value, most=LONGEST_NAME):
-        raise ValueError(f"takes a line of text of at most {LONGEST_NAME} characters")
-    return str(value)
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or any(problem_of_line(item, most=LONGEST_NAME) for item in value):
-        raise ValueError(f"takes a list of texts, each a line of at most {LONGEST_NAME} characters")
-    return tuple(value)

@@ -1,37 +1,21 @@
 """What the agent reads of the configuration file: categories, tracked labels, waits, the local nodes."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from policies.category_documents import parse_categories
 from policies.failed_checks import FailedChecks, parse_failed_checks
 from policies.failures import Categories
-from policies.problems import DocumentInvalid
-from policies.quantity import MAX_QUANTITY, parse_bytes, parse_millicores
+from policies.quantity import parse_bytes, parse_millicores
 from scheduler.agent.lifecycle import Limits
-from scheduler.config import (
-    ENVIRONMENT_PREFIX,
-    LONGEST_NAME,
-    ConfigurationInvalid,
-    read_document,
-    seconds_of,
-    shown,
-    value_of,
-)
-from scheduler.fields import problem_of_line
+from scheduler.config import node_id_label_of
+from scheduler.keys import ConfigurationInvalid, Keys, amount, name_of_at_most, seconds_of, texts, whole
 
 LONGEST_POOL = 63
-AGENT_KEYS: Mapping[str, frozenset[str]] = {
-    "application": frozenset({"errorCategories", "pool"}),
-    "kubernetes": frozenset(
-        {"trackedNodeLabels", "stuckTerminatingPodExpiry", "failedPodExpiry", "failedPodChecks"}
-    ),
-    "task": frozenset({"jobLeaseRenewalInterval"}),
-    "local": frozenset({"nodes", "cpu", "memory"}),
-}
+MOST_NODES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,40 +45,52 @@ class AgentConfiguration:
 
 
 def load_agent_configuration(path: Path | None, environment: Mapping[str, str]) -> AgentConfiguration:
-    """Read the agent's sections. Without a file the defaults hold. Raises ConfigurationInvalid with every problem."""
-    return agent_configuration_from(_overridden(read_document(path), environment))
+    """Read the agent's sections, lay the environment's keys over them, check the whole.
+
+    Without a file the defaults hold. Raises ConfigurationInvalid with every problem at once.
+    """
+    return _configuration(Keys.of_file(path, environment))
 
 
 def agent_configuration_from(document: Mapping[str, Any]) -> AgentConfiguration:
     """The agent's configuration of a document's object. Raises ConfigurationInvalid with every problem at once."""
-    reader = _Reader(document)
-    defaults = AgentConfiguration()
-    nodes = reader.whole("local", "nodes", defaults.local_nodes)
-    node_id_label = reader.text("scheduling", "nodeIdLabel", defaults.node_id_label)
-    tracked = reader.texts("kubernetes", "trackedNodeLabels")
+    return _configuration(Keys(document))
+
+
+def _configuration(keys: Keys) -> AgentConfiguration:
+    application, kubernetes = keys.section("application"), keys.section("kubernetes")
+    task, local = keys.section("task"), keys.section("local")
+    node_id_label = node_id_label_of(keys.section("scheduling", shared=True))
+    tracked = kubernetes.take("trackedNodeLabels", texts, AgentConfiguration().tracked_node_labels)
+    nodes = local.take("nodes", whole(1, MOST_NODES), AgentConfiguration().local_nodes)
     found = AgentConfiguration(
-        categories=reader.parsed("application", "errorCategories", parse_categories, Categories()),
-        failed_checks=reader.parsed("kubernetes", "failedPodChecks", parse_failed_checks, FailedChecks()),
-        pool=reader.text("application", "pool", defaults.pool, most=LONGEST_POOL),
+        categories=application.parse("errorCategories", parse_categories, Categories()),
+        failed_checks=kubernetes.parse("failedPodChecks", parse_failed_checks, FailedChecks()),
+        pool=application.take("pool", name_of_at_most(LONGEST_POOL), "default"),
         tracked_node_labels=tuple(dict.fromkeys([*tracked, node_id_label])),
         node_id_label=node_id_label,
-        limits=Limits(
-            stuck_terminating_seconds=reader.duration(
-                "kubernetes", "stuckTerminatingPodExpiry", defaults.limits.stuck_terminating_seconds
-            ),
-            retain_seconds=reader.duration("kubernetes", "failedPodExpiry", defaults.limits.retain_seconds),
-        ),
-        heartbeat_seconds=reader.duration("task", "jobLeaseRenewalInterval", defaults.heartbeat_seconds),
+        limits=_limits(kubernetes),
+        heartbeat_seconds=task.take("jobLeaseRenewalInterval", seconds_of, 5.0),
         local_nodes=nodes,
-        local_cpu_millicores=reader.cpu("local", "cpu", _machine_millicores() // max(nodes, 1)),
-        local_memory_bytes=reader.memory("local", "memory", _machine_memory_bytes() // max(nodes, 1)),
+        local_cpu_millicores=local.take("cpu", amount(parse_millicores), _machine_millicores() // nodes),
+        local_memory_bytes=local.take("memory", amount(parse_bytes), _machine_memory_bytes() // nodes),
     )
     if found.heartbeat_seconds <= 0:
-        reader.problems.append("task.jobLeaseRenewalInterval is 0. Set it to 1s or more.")
-    problems = [*reader.problems, *reader.unknown()]
+        keys.problems.append("task.jobLeaseRenewalInterval is 0. Set it to 1s or more.")
+    problems = [*keys.problems, *keys.unknown_in_sections()]
     if problems:
         raise ConfigurationInvalid(problems)
     return found
+
+
+def _limits(kubernetes: Keys) -> Limits:
+    defaults = Limits()
+    return Limits(
+        stuck_terminating_seconds=kubernetes.take(
+            "stuckTerminatingPodExpiry", seconds_of, defaults.stuck_terminating_seconds
+        ),
+        retain_seconds=kubernetes.take("failedPodExpiry", seconds_of, defaults.retain_seconds),
+    )
 
 
 def _machine_millicores() -> int:
@@ -103,102 +99,3 @@ def _machine_millicores() -> int:
 
 def _machine_memory_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _overridden(document: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Lay the environment's keys for the agent's sections over the document."""
-    for name, text in sorted(environment.items()):
-        section, *rest = name.removeprefix(ENVIRONMENT_PREFIX).split("__")
-        if not name.startswith(ENVIRONMENT_PREFIX) or len(rest) != 1:
-            continue
-        for known in AGENT_KEYS:
-            if known.lower() != section.lower():
-                continue
-            if document.get(known) is None:
-                document[known] = {}
-            if isinstance(document[known], dict):
-                key = next((each for each in AGENT_KEYS[known] if each.lower() == rest[0].lower()), rest[0])
-                document[known][key] = value_of(name, text)
-    return document
-
-
-class _Parse[Value](Protocol):
-    def __call__(self, value: object, *, path: str) -> Value: ...
-
-
-class _Reader:
-    """Takes keys of sections and gathers problems."""
-
-    def __init__(self, document: Mapping[str, Any]) -> None:
-        self.problems: list[str] = []
-        self._sections: dict[str, Mapping[str, Any]] = {}
-        for name in (*AGENT_KEYS, "scheduling"):
-            section = document.get(name)
-            if section is not None and not isinstance(section, Mapping):
-                self.problems.append(f"{name} must hold keys and values.")
-                section = None
-            self._sections[name] = section or {}
-
-    def parsed[Value](self, section: str, name: str, parse: "_Parse[Value]", default: Value) -> Value:
-        try:
-            return parse(self._sections[section].get(name), path=f"{section}.{name}")
-        except DocumentInvalid as error:
-            self.problems.extend(f"{problem.path}: {problem.message}" for problem in error.problems)
-            return default
-
-    def text(self, section: str, name: str, default: str, *, most: int = LONGEST_NAME) -> str:
-        value = self._sections[section].get(name, default)
-        if value and not problem_of_line(value, most=most):
-            return str(value)
-        self._problem(section, name, f"takes a line of text of at most {most} characters", value)
-        return default
-
-    def texts(self, section: str, name: str) -> tuple[str, ...]:
-        value = self._sections[section].get(name) or []
-        if isinstance(value, list) and not any(problem_of_line(each, most=LONGEST_NAME) for each in value):
-            return tuple(value)
-        self._problem(section, name, "takes a list of texts, each a line", value)
-        return ()
-
-    def whole(self, section: str, name: str, default: int) -> int:
-        value = self._sections[section].get(name, default)
-        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1000:
-            return value
-        self._problem(section, name, "takes a whole number from 1 to 1000", value)
-        return default
-
-    def duration(self, section: str, name: str, default: float) -> float:
-        value = self._sections[section].get(name)
-        try:
-            return default if value is None else seconds_of(value)
-        except ValueError as error:
-            self._problem(section, name, str(error), value)
-            return default
-
-    def cpu(self, section: str, name: str, default: int) -> int:
-        return self._amount(section, name, default, parse_millicores)
-
-    def memory(self, section: str, name: str, default: int) -> int:
-        return self._amount(section, name, default, parse_bytes)
-
-    def _amount(self, section: str, name: str, default: int, parse: Callable[[str], int]) -> int:
-        value = self._sections[section].get(name)
-        try:
-            amount = default if value is None else parse(str(value))
-        except ValueError as error:
-            self._problem(section, name, str(error), value)
-            return default
-        if not 0 < amount <= MAX_QUANTITY:
-            self._problem(section, name, "takes an amount above 0 that a machine could have", value)
-        return amount
-
-    def unknown(self) -> list[str]:
-        return [
-            f"{section}.{str(key)[:80]} is not a key Tack knows. Remove it, or check its spelling."
-            for section, known in AGENT_KEYS.items()
-            for key in self._sections[section]
-            if key not in known
-        ]
-
-    def _problem(self, section: str, name: str, what: str, value: Any) -> None:
-        self.problems.append(f"{section}.{name} {what}; it is {shown(value)}.")
