@@ -1,7 +1,9 @@
 """What every request passes first and every answer last: text is UTF-8, and the API refuses in one form."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
@@ -23,7 +25,8 @@ class Doorway:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         # Another charset, named by a header, could bring text that is none: halves of characters, for one.
-        request.encoding = "utf-8"
+        with suppress(SuspiciousOperation):  # it looks at the parameters, which may be too many: others refuse that
+            request.encoding = "utf-8"
         return _in_form(request, self._get_response(request))
 
 

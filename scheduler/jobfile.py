@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduler.fields import Fields
+from scheduler.fields import Fields, problem_of_line
 from scheduler.podspec import NAME, NAME_SAYS, POD_SHAPE, Pod, read_pod, text_map
 from scheduler.spelling import FREE, Problems, Shape, below, plain_copy
 
@@ -123,8 +123,8 @@ def _read_annotations(job: Fields) -> dict[str, str]:
             job.problems.add(
                 path, "Gangs are not supported: jobs run one by one. Remove it.", "not_supported"
             )
-        elif not key or len(key) > 317:
-            job.problems.add(path, "A key has 1 to 317 characters.")
+        elif not key or problem_of_line(key, most=317):
+            job.problems.add(path, "A key is a line of 1 to 317 characters.")
         elif not isinstance(value, str) or len(value) > MAX_ANNOTATION_LENGTH:
             job.problems.add(
                 path, f"Takes text of at most {MAX_ANNOTATION_LENGTH:,} characters. Quote it.", "type"
