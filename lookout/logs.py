@@ -1,8 +1,17 @@
-"""How log lines look: one JSON object per line for machines, aligned text for people."""
+"""How log lines look: one JSON object per line for machines, aligned text for people.
 
-from typing import Any
+What others sent can stand in a line and never make one: line breaks, colours and whatever else steers a terminal are
+written out. A traceback has lines of its own, all indented, so that none of them can pass for an entry of the log.
+"""
+
+import io
+from collections.abc import MutableMapping
+from typing import Any, TextIO
 
 import structlog
+from structlog.typing import ExcInfo
+
+from scheduler.fields import written_out
 
 _SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
@@ -10,6 +19,21 @@ _SHARED: list[Any] = [
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+
+
+def _write_out(_: Any, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A processor: every text of an entry, which may hold what somebody sent."""
+    for key, value in line.items():
+        if key not in ("exc_info", "stack"):
+            line[key] = written_out(value if isinstance(value, str) else str(value))
+    return line
+
+
+def _indented_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
+    # Plain: the stock traceback prints local variables, and with them tokens and bodies of requests.
+    plain = io.StringIO()
+    structlog.dev.plain_traceback(plain, exc_info)
+    stream.write("\n".join(f"    {written_out(line)}" for line in plain.getvalue().split("\n")))
 
 
 def logging_config(*, as_json: bool, level: str) -> dict[str, Any]:
@@ -29,8 +53,10 @@ def logging_config(*, as_json: bool, level: str) -> dict[str, Any]:
     last: list[Any] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if as_json
-        # Plain: the stock traceback prints local variables, and with them tokens and bodies of requests.
-        else [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
+        else [
+            _write_out,
+            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=_indented_traceback),
+        ]
     )
     return {
         "version": 1,

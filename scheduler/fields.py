@@ -174,6 +174,11 @@ def is_line(text: str) -> bool:
     return not problem_of_line(text, most=MAX_WHOLE)
 
 
+def written_out(text: str) -> str:
+    """A text as one line that can stand in a log: ends of lines, and what steers a terminal, as their codes."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def kind_of(value: object) -> str:
     """What a value is, in the words of a message."""
     if isinstance(value, bool):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from scheduler.agent.client import SchedulerClient
 from scheduler.agent.config import AgentConfiguration, load_agent_configuration
@@ -22,6 +23,7 @@ from scheduler.executors.ladder import RungMissingError
 from scheduler.executors.local import LocalExecutor, LocalExecutorError, LocalSettings
 from scheduler.executors.memory import AUTO, CGROUP1, CGROUP2, POLL
 from scheduler.executors.protocol import CategoryDescription, Executor, Heartbeat
+from scheduler.fields import written_out
 
 VERSION = "1"
 READY_FILE = "TACK_READY_FILE"
@@ -31,7 +33,7 @@ _FAULTS = (ConfigurationInvalid, JournalInUseError, LocalExecutorError, RungMiss
 def main(argv: Sequence[str] | None = None) -> int:
     """Run an agent until it is told to stop (SIGTERM or SIGINT; a second one drops the grace). The exit code."""
     options = _options(argv)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    _log_to_stderr()
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         configuration = load_agent_configuration(options.config, os.environ)
@@ -45,6 +47,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         logging.error("The disk with %s is full. Make room and start the agent again.", options.folder)
         return 1
     return 0
+
+
+class _Lines(logging.Formatter):
+    """Each entry in one line, whatever is told in it; a traceback's own lines are indented."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  as logging has it
+        record.message = written_out(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        return "\n".join(f"    {written_out(line)}" for line in super().formatException(ei).split("\n"))
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None:
