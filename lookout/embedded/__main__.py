@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
 from lookout.embedded import broker, leftovers, postgres, services
 from lookout.embedded.children import run, spawn
+from lookout.embedded.configuration import checked_configuration
 from lookout.embedded.files import write_private
 from lookout.embedded.folders import Folders, StartRefused, full_disk_sentence, only_one, prepare
 from lookout.embedded.progress import step, tell
@@ -20,7 +22,6 @@ from lookout.embedded.services import CHECKOUT, Stack
 from lookout.embedded.supervisor import Service, Supervisor
 from lookout.story.checking import check
 
-_FIRST_CONFIGURATION = Path(__file__).with_name("tack.yaml")
 _NO_ROOM = os.strerror(errno.ENOSPC)
 _WHAT_STOPS = {
     "story": "Story",
@@ -46,10 +47,13 @@ def main(arguments: list[str]) -> int:
     except (StartRefused, postgres.PostgresMissing, broker.BrokerMissing, services.NoPort) as refusal:
         print(f"tack: {refusal}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 def up(folders: Folders, *, first_port: int, with_story: bool) -> int:
     """Run one Tack until Ctrl-C (exit code 0), or say why it cannot start (1)."""
+    warnings = checked_configuration(folders)
     if names := leftovers.end_leftovers(folders.run / "children.json"):
         tell(f"An earlier Tack here was killed; ended what it left behind: {', '.join(names)}.")
     supervisor = Supervisor(folders.run / "children.json")
@@ -58,7 +62,7 @@ def up(folders: Folders, *, first_port: int, with_story: bool) -> int:
         closing.callback(services.forget_addresses, folders)
         closing.callback(supervisor.stop, lambda name: step(_WHAT_STOPS[name]))
         try:
-            stack = _start(supervisor, folders, first_port)
+            stack = _start(supervisor, folders, first_port, warnings)
             closing.callback(stack.listener.close)
             if with_story and stack.database and not folders.told.exists():
                 supervisor.start(_story(stack))
@@ -78,11 +82,9 @@ def _complain(failure: Exception, folders: Folders) -> None:
         print(f"tack: {full_disk_sentence(folders.var)}", file=sys.stderr)
 
 
-def _start(supervisor: Supervisor, folders: Folders, first_port: int) -> Stack:
+def _start(supervisor: Supervisor, folders: Folders, first_port: int, warnings: Sequence[str]) -> Stack:
     tell("Tack is starting.")
     stack = _describe(folders, first_port)
-    if not folders.configuration.exists():
-        write_private(folders.configuration, _FIRST_CONFIGURATION.read_text())
     with step(_servers_named(stack)):
         if stack.database:
             supervisor.start(services.database_service(stack, stack.database))
@@ -97,6 +99,8 @@ def _start(supervisor: Supervisor, folders: Folders, first_port: int) -> Stack:
         agent = services.agent_service(stack)
         services.wait_for_file(agent, supervisor.start(agent), services.ready_file(stack, "agent"))
     _welcome(stack, sign_in_path, first_port)
+    for warning in warnings:
+        tell(f"{warning}\n")
     return stack
 
 

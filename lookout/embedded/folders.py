@@ -39,7 +39,13 @@ class Folders:
 
     @property
     def configuration(self) -> Path:
+        """The one that the first start writes."""
         return self.var / "tack.yaml"
+
+    @property
+    def configuration_in_use(self) -> Path:
+        """The one that TACK_CONFIG names, or else ours. Absolute: its readers stand in other folders than we."""
+        return Path(os.environ.get("TACK_CONFIG") or self.configuration).absolute()
 
     @property
     def token(self) -> Path:

@@ -83,7 +83,7 @@ class Stack:
         """What the processes of the scheduler are told."""
         chosen = {
             "TACK_VAR": str(self.folders.var),
-            "TACK_CONFIG": os.environ.get("TACK_CONFIG") or str(self.folders.configuration),
+            "TACK_CONFIG": str(self.folders.configuration_in_use),
         }
         addresses = {"DATABASE_URL": self.database_url, "BROKER_URL": self.broker_url}
         return {
@@ -208,7 +208,7 @@ def agent_service(stack: Stack) -> Service:
     log, folders, ready = stack.folders.log("agent"), stack.folders, ready_file(stack, "agent")
     command = [
         *(sys.executable, "-P", "-m", "scheduler.agent", "--url", stack.url, "--name", EXECUTOR),
-        *("--token-file", str(folders.agent_token), "--config", stack.environment()["TACK_CONFIG"]),
+        *("--token-file", str(folders.agent_token), "--config", str(folders.configuration_in_use)),
         *("--folder", str(folders.agent), "--runs-folder", str(folders.runs)),
     ]
     # No address of a database, no secret: an agent knows HTTP and nothing else.

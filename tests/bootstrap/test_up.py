@@ -147,6 +147,34 @@ def test_with_a_database_of_ones_own_no_admin_and_no_token_is_made(
         assert "./manage.py person NAME --role admin --sign-in-link" in up.printed
 
 
+def test_every_problem_of_the_configuration_is_told_before_anything_starts(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "scheduling: {maxRetrys: 1}\napplication: {errorCategories: {enabled: true, categories: [{name: x}]}}\n"
+    )
+    done = refused(
+        ["-m", "lookout.embedded"],
+        folder=tmp_path,
+        TACK_VAR=str(tmp_path / "var"),
+        TACK_CONFIG="mine.yaml",
+        TACK__LOCAL__NODES="0",
+    )
+    heading, *problems = done.stderr.splitlines()
+    assert heading == f"tack: The configuration {file} cannot be used:"
+    assert [problem.split()[0] for problem in problems] == [
+        "scheduling.maxRetrys",
+        "local.nodes",
+        "application.errorCategories.categories[0].rules:",
+    ]
+    assert not (tmp_path / "var" / "postgres").exists()
+    assert done.stdout == ""
+
+
+def test_what_is_surprising_in_the_configuration_is_told_at_the_start(tmp_path: Path) -> None:
+    with running(tmp_path / "var", environment={"TACK__SCHEDULING__MAXQUEUELOOKBACK": "0"}) as up:
+        eventually(lambda: "No job starts: scheduling.maxQueueLookback is 0." in up.printed)
+
+
 def test_a_folder_of_somebody_else_is_left_alone_with_a_sentence(tmp_path: Path) -> None:
     theirs, owner = Path("/usr"), "root"
     if os.geteuid() == 0:
@@ -182,12 +210,17 @@ def job_of(script: str, *, grace_seconds: int) -> dict[str, object]:
 
 
 def refused(
-    command: list[str], *, before: Sequence[str] = (sys.executable, "-P"), **more: str
+    command: list[str],
+    *,
+    before: Sequence[str] = (sys.executable, "-P"),
+    folder: Path | None = None,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     """A start that ends at once with exit code 1."""
     done = subprocess.run(
         [*before, *command],
         env={**os.environ, "PYTHONPATH": str(CHECKOUT), **more},
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
