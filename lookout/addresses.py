@@ -33,9 +33,17 @@ class DatabaseAddress:
             f"/{quote(self.name, safe='')}{'?' + urlencode(query) if query else ''}"
         )
 
-    def for_django(self, *, pool_size: int = 0) -> dict[str, Any]:
-        """One entry of Django's DATABASES; `pool_size` 0 means one connection per thread, opened when needed."""
+    def for_django(self, *, pool_size: int = 0, statement_seconds: int = 0) -> dict[str, Any]:
+        """One entry of Django's DATABASES.
+
+        `pool_size` 0 means one connection per thread, opened when needed; `statement_seconds` is how long one
+        statement may take, and a transaction may do nothing, 0 for any length.
+        """
         options: dict[str, Any] = dict(self.options)
+        if statement_seconds:
+            limits = ("statement_timeout", "idle_in_transaction_session_timeout")
+            given = [f"-c {limit}={statement_seconds}s" for limit in limits]
+            options["options"] = " ".join([*given, *filter(None, [options.get("options")])])
         if pool_size:
             options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10}
         return {
@@ -52,7 +60,11 @@ class DatabaseAddress:
 
 def parse_database_url(url: str) -> DatabaseAddress:
     """Read a PostgreSQL address. Raises AddressInvalid with what is wrong."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise AddressInvalid(f"The address cannot be read: {error}.") from error
     if parts.scheme not in ("postgresql", "postgres"):
         raise AddressInvalid(
             f"Tack keeps its data in PostgreSQL only; the address begins with '{parts.scheme}:'."
@@ -65,6 +77,6 @@ def parse_database_url(url: str) -> DatabaseAddress:
         user=unquote(parts.username or ""),
         password=unquote(parts.password or ""),
         host=query.pop("host", "") or parts.hostname or "",
-        port=str(parts.port or query.pop("port", "") or ""),
+        port=str(port or query.pop("port", "") or ""),
         options=tuple(query.items()),
     )

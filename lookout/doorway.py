@@ -1,13 +1,21 @@
-"""What every request passes first and every answer last: text is UTF-8, and the API refuses in one form."""
+"""What every request passes first and every answer last.
+
+Text is UTF-8, the API refuses in one form, and a database out of reach is no fault of a page.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
 
+import structlog
 from django.core.exceptions import SuspiciousOperation
-from django.http import HttpRequest, JsonResponse
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import render
 
 from lookout.api.errors import refusal_body
+
+log = structlog.get_logger(__name__)
 
 _TOLD = {
     400: ("invalid", "The request cannot be read. Look at its address, its headers and the host it names."),
@@ -25,9 +33,18 @@ class Doorway:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         # Another charset, named by a header, could bring text that is none: halves of characters, for one.
-        with suppress(SuspiciousOperation):  # it looks at the parameters, which may be too many: others refuse that
+        with suppress(
+            SuspiciousOperation
+        ):  # it looks at the parameters, which may be too many: others refuse that
             request.encoding = "utf-8"
         return _in_form(request, self._get_response(request))
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Of pages; the API has answered for itself."""
+        if not isinstance(error, OperationalError | InterfaceError):
+            return None
+        log.warning("The database did not answer", error=str(error))
+        return render(request, "503.html", status=503)
 
 
 def _in_form(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

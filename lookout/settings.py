@@ -9,6 +9,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
 from lookout.addresses import parse_database_url
@@ -29,6 +30,22 @@ def _kept(name: str) -> str:
 
 def _is_on(variable: str) -> bool:
     return os.environ.get(variable, "").lower() in ("1", "true", "yes", "on")
+
+
+def _count(variable: str) -> int:
+    """A whole number; 0 where there is none."""
+    text = os.environ.get(variable, "").strip() or "0"
+    if not (text.isascii() and text.isdigit() and len(text) < 7):
+        raise ImproperlyConfigured(f"{variable} takes a whole number such as 8, not {text[:40]!r}.")
+    return int(text)
+
+
+def _log_level() -> str:
+    """TACK_LOG_LEVEL: DEBUG, INFO, WARNING or ERROR."""
+    level, known = os.environ.get("TACK_LOG_LEVEL") or "INFO", ("DEBUG", "INFO", "WARNING", "ERROR")
+    if level not in known:
+        raise ImproperlyConfigured(f"TACK_LOG_LEVEL is one of {', '.join(known)}, not {level[:40]!r}.")
+    return level
 
 
 DEBUG = _is_on("TACK_DEBUG")
@@ -57,8 +74,12 @@ BROKER_URL = os.environ.get("BROKER_URL") or _kept("broker.url") or "memory://"
 
 DATABASE = parse_database_url(os.environ.get("DATABASE_URL") or _kept("database.url") or "postgresql:///tack")
 DATABASES = {
-    # TACK_DATABASE_POOL: connections a process keeps open for its threads; commands do better without a pool.
-    "default": DATABASE.for_django(pool_size=int(os.environ.get("TACK_DATABASE_POOL") or 0)),
+    "default": DATABASE.for_django(
+        # TACK_DATABASE_POOL: connections a process keeps open for its threads; commands do better without a pool.
+        pool_size=_count("TACK_DATABASE_POOL"),
+        # TACK_STATEMENT_SECONDS: the longest a statement may take; web processes set it, see lookout.wsgi.
+        statement_seconds=_count("TACK_STATEMENT_SECONDS"),
+    ),
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -157,6 +178,4 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 }
 
 # TACK_LOG=json: one JSON object per line; anything else, and by default, lines for people.
-LOGGING = logging_config(
-    as_json=os.environ.get("TACK_LOG") == "json", level=os.environ.get("TACK_LOG_LEVEL") or "INFO"
-)
+LOGGING = logging_config(as_json=os.environ.get("TACK_LOG") == "json", level=_log_level())

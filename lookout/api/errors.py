@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import Http404
+from psycopg.errors import QueryCanceled
 from rest_framework import exceptions
 from rest_framework.response import Response
 
@@ -169,9 +170,14 @@ def _failed(error: Exception, context: dict[str, Any]) -> Response:
     """A mistake of ours, or a database out of reach: logged in full, told without detail."""
     if isinstance(error, OperationalError | InterfaceError):
         log.warning("The database did not answer", error=str(error))
-        message = "The database did not answer. Try again in a few seconds."
-        return refusal(503, "unavailable", message, headers={"Retry-After": "2"})
+        return refusal(503, "unavailable", _why_not_now(error), headers={"Retry-After": "2"})
     request = context.get("request")
     log.error("An API request failed", exc_info=error, path=getattr(request, "path", ""))
     got_request_exception.send(sender=None, request=getattr(request, "_request", request))
     return refusal(500, "internal", "Tack failed to answer. The log of the web process says why.")
+
+
+def _why_not_now(error: Exception) -> str:
+    if isinstance(error.__cause__, QueryCanceled):
+        return "The database took too long and was stopped; nothing was changed. Ask for less, or try again later."
+    return "The database did not answer. Try again in a few seconds."
