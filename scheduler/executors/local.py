@@ -29,7 +29,7 @@ from scheduler.executors.podspec import (
     grace_seconds,
     volumes,
 )
-from scheduler.executors.processes import Identity, boot_id, kill_marked
+from scheduler.executors.processes import Identity, boot_id
 from scheduler.executors.protocol import (
     EnforcedBy,
     FoundRun,
@@ -41,7 +41,7 @@ from scheduler.executors.protocol import (
     Remains,
     RunPhase,
 )
-from scheduler.executors.remains import MARKER, SCRATCH, WORK, Place, RemainsOnDisk, marker, read_spec
+from scheduler.executors.remains import MARKER, SCRATCH, WORK, Place, RemainsOnDisk, read_spec
 from scheduler.executors.users import JobUsers
 from scheduler.executors.volumes import volume_folder
 from scheduler.executors.zygote import Zygote
@@ -258,7 +258,7 @@ class LocalExecutor:
             live.folder.chmod(0o700)
         end = recorded_end(live.folder)
         if end is None:
-            kill_marked(marker(live.run_id))
+            self._remains.end_processes(live.pod_name)
             identity = _claimed_by(live.folder)
             rebooted = identity is not None and identity.is_of_another_boot
             end = lost(live.run_id, _REBOOTED if rebooted else _RUNNER_GONE)

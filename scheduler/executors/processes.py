@@ -156,11 +156,14 @@ def _kibibytes(text: bytes, name: bytes) -> int:
     return int(text[at + len(name) : text.index(b"kB", at)]) * 1024 if at >= 0 else 0
 
 
-def kill_marked(marker: bytes, *, spare: frozenset[int] = frozenset(), seconds: float = 5.0) -> bool:
-    """Kill every process whose environment began with this entry. False when some outlived the time."""
+def kill_marked(marker: bytes, *, uid: int | None = None, seconds: float = 5.0) -> bool:
+    """Kill every process whose environment began with this entry. False when some outlived the time.
+
+    With a user, also that user's processes which have no such entry at all: a job may clear its environment.
+    """
     until = time.monotonic() + seconds
     while True:
-        found = [pid for pid in _marked(marker) if pid not in spare]
+        found = _marked(marker, uid)
         if not found:
             return True
         for pid in found:
@@ -171,12 +174,22 @@ def kill_marked(marker: bytes, *, spare: frozenset[int] = frozenset(), seconds: 
         time.sleep(0.005)
 
 
-def _marked(marker: bytes) -> list[int]:
+def _marked(marker: bytes, uid: int | None) -> list[int]:
+    name = marker.partition(b"=")[0] + b"="
     found = []
-    for name in os.listdir(PROC):  # noqa: PTH208
-        if not name.isdigit():
+    for pid in os.listdir(PROC):  # noqa: PTH208
+        if not pid.isdigit():
             continue
         with contextlib.suppress(OSError):
-            if marker in (PROC / name / "environ").read_bytes().split(b"\0"):
-                found.append(int(name))
+            entries = (PROC / pid / "environ").read_bytes().split(b"\0")
+            if marker in entries or (
+                uid is not None and not any(each.startswith(name) for each in entries) and _is_of(pid, uid)
+            ):
+                found.append(int(pid))
     return found
+
+
+def _is_of(pid: str, uid: int) -> bool:
+    """Whether it is that user's and has not ended: what has ended has no environment either."""
+    fields = _stat(int(pid))
+    return fields is not None and fields[0] not in "ZX" and (PROC / pid).stat().st_uid == uid

@@ -17,6 +17,7 @@ from scheduler.executors.memory import Groups, groups_of, remove_group
 from scheduler.executors.processes import kill_marked
 from scheduler.executors.protocol import NameTakenError
 from scheduler.executors.runner import SPEC
+from scheduler.executors.users import NOBODY
 
 WORK, SCRATCH = "work", "tmp"
 MARKER = "TACK_RUN_ID"
@@ -80,13 +81,18 @@ class RemainsOnDisk:
         for groups, group in self._groups_to_remove(pod_name, read_spec(self.folder(pod_name))):
             remove_group(groups, group, seconds=0.0)
 
+    def end_processes(self, pod_name: str) -> None:
+        """End what a run has left running whose runner is gone."""
+        if (spec := read_spec(self.folder(pod_name))) is not None:
+            _end_processes(spec)
+
     def remove(self, pod_name: str) -> bool:
         """End what still runs and free the name. False when something would not go. Twice does no harm."""
         folder = self.folder(pod_name)
         spec = read_spec(folder)
         if not all(remove_group(groups, group) for groups, group in self._groups_to_remove(pod_name, spec)):
             return False
-        if spec is not None and not spec.get("group") and not kill_marked(marker(spec["runId"])):
+        if spec is not None and not spec.get("group") and not _end_processes(spec):
             return False
         with contextlib.suppress(FileNotFoundError):
             going = folder.with_name(f"{_GOING}{pod_name}-{uuid.uuid4().hex}")
@@ -124,9 +130,9 @@ def read_spec(folder: Path) -> dict[str, Any] | None:
     return spec if isinstance(spec, dict) else None
 
 
-def marker(run_id: str) -> bytes:
-    """The entry that each process of a run has in its environment."""
-    return f"{MARKER}={run_id}".encode()
+def _end_processes(spec: dict[str, Any]) -> bool:
+    uid = spec["uid"] if spec["uid"] != NOBODY else None
+    return kill_marked(f"{MARKER}={spec['runId']}".encode(), uid=uid)
 
 
 def _taken(pod_name: str) -> str:

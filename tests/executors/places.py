@@ -1,13 +1,16 @@
 """A local executor in the test's own process, and short ways to run things on it."""
 
+import json
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from scheduler.executors.local import LocalExecutor, LocalSettings
 from scheduler.executors.protocol import Lease, Observation, RunPhase
+from tests.executors.agents import processes_of
 
 MEBIBYTE = 1024 * 1024
 PATIENCE = 20.0
@@ -81,6 +84,20 @@ class Bench:
             assert time.monotonic() < until, f"not within {PATIENCE} s: {phases}; seen: {self._seen}"
             self._seen += self.executor.observe(timeout=1.0)
 
+    def processes(self, given: Lease) -> list[int]:
+        return processes_of(given.run_id)
+
+    def uid(self, given: Lease) -> int:
+        """The user of a run that was started as root."""
+        return int(json.loads((self.folder / "runs" / given.pod_name / "run.json").read_text())["uid"])
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until it holds, and see what runs do meanwhile."""
+        until = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < until, f"not within {PATIENCE} s"
+            self._seen += self.executor.observe(timeout=0.01)
+
     def work_folder(self, given: Lease) -> Path:
         return self.folder / "runs" / given.pod_name / "work"
 
@@ -93,6 +110,11 @@ class Bench:
         for name in self._names:
             self.executor.remove(name)
         self.executor.close()
+
+
+def only_container(seen: Observation) -> tuple[int, str]:
+    (container,) = seen.signals.containers
+    return container.exit_code, container.reason
 
 
 def output_of(seen: Observation) -> bytes:

@@ -13,18 +13,12 @@ from scheduler.executors.protocol import (
     KilledBy,
     LeaseImpossibleError,
     NameTakenError,
-    Observation,
     RunPhase,
 )
 from tests.executors.agents import processes_of
-from tests.executors.places import MEBIBYTE, Bench, lease, output_of
+from tests.executors.places import MEBIBYTE, Bench, lease, only_container, output_of
 
 ALLOCATE = "dd if=/dev/zero of=/dev/null bs=100M count=1"
-
-
-def only_container(seen: Observation) -> tuple[int, str]:
-    (container,) = seen.signals.containers
-    return container.exit_code, container.reason
 
 
 class TestEnds:
@@ -91,13 +85,6 @@ class TestMemory:
         hold = "dd if=/dev/zero bs=40M count=1 2>/dev/null | (sleep 5; cat >/dev/null)"
         seen = bench.run(f"({hold}) & ({hold}) & wait", memory_bytes=64 * MEBIBYTE)
         assert only_container(seen) == (137, "OOMKilled")
-
-    @pytest.mark.parametrize("script", ["exit 137", "exit 3", "kill -KILL $$$$"])
-    def test_other_ends_of_small_jobs_are_not_memory(self, bench: Bench, script: str) -> None:
-        ballast = bytearray(100 * MEBIBYTE)  # the agent's size is not the job's
-        seen = bench.run(script, memory_bytes=16 * MEBIBYTE)
-        assert only_container(seen)[1] == "Error"
-        assert len(ballast) == 100 * MEBIBYTE
 
     def test_the_container_over_its_own_limit_is_the_one_named(self, bench: Bench) -> None:
         def container(name: str, script: str, limit: str) -> dict[str, object]:
