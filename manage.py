@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Django's own commands (migrate, shell, makemigrations) for Tack."""
+"""Commands of the server, Tack's and Django's own: `./tack manage migrate`, `./tack person`, `./tack token`."""
 
 import os
 import sys
@@ -8,4 +8,4 @@ from django.core.management import execute_from_command_line
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lookout.settings")
-    execute_from_command_line(sys.argv)
+    execute_from_command_line(["tack manage", *sys.argv[1:]])  # how help names it

@@ -63,6 +63,11 @@ class Token(models.Model):
     def __str__(self) -> str:
         return f"{self.scope} token of {self.owner_id}"
 
+    @property
+    def public_id(self) -> str:
+        """What it is called where it is listed: enough of the hash to tell it from others."""
+        return self.hash[:12]
+
 
 class SignInLink(models.Model):
     """A secret that signs one person in, once."""

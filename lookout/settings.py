@@ -1,7 +1,7 @@
 """Django settings. The environment is read here and nowhere else; each variable is named where it is read.
 
 Without DATABASE_URL and BROKER_URL, the addresses that `tack up` left under `var/` are used, so that
-`./manage.py shell` works beside a running Tack with nothing typed first.
+`./tack manage shell` works beside a running Tack with nothing typed first.
 """
 
 import os
@@ -63,6 +63,17 @@ HTTPS = _is_on("TACK_HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS] if HTTPS else []
+
+
+def _public_url() -> str:
+    names = [host for host in ALLOWED_HOSTS[3:] if host[0] not in ".*"]
+    behind_a_proxy = f"https://{names[0]}" if HTTPS and names else ""
+    return os.environ.get("TACK_URL") or behind_a_proxy or _kept("url")
+
+
+PUBLIC_URL = _public_url().rstrip("/")
+"""TACK_URL: where people reach Tack, for links that commands print. Without it the first allowed host over https,
+or the address of the `tack up` that runs here; empty where nobody knows."""
 
 TACK_CONFIG = os.environ.get("TACK_CONFIG") or (
     str(VAR / "tack.yaml") if (VAR / "tack.yaml").exists() else ""

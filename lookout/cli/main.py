@@ -18,6 +18,9 @@ ELSEWHERE = {
     "up": "Set up and start everything.",
     "demo": "Tell the out-of-memory story.",
     "agent": "Join an executor to a scheduler.",
+    "person": "Make a person and let them in (on the server).",
+    "token": "List, make and revoke tokens (on the server).",
+    "manage": "Run a command of the server, such as migrate.",
     "test": "Run the tests.",
     "bench": "Run a benchmark.",
 }

@@ -155,7 +155,8 @@ def _welcome(stack: Stack, sign_in_path: str, wanted_port: int) -> None:
         tell("Another link: ./tack login. Stop with Ctrl-C.\n")
     else:
         tell(
-            "The database is yours, so no admin was made: ./manage.py person NAME --role admin --sign-in-link"
+            "The database is yours, so no admin was made. With DATABASE_URL set as here:"
+            " ./tack person NAME --role admin --sign-in-link"
         )
         tell("Stop with Ctrl-C.\n")
 

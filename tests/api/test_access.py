@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection
 from django.test import Client
 
@@ -227,9 +227,50 @@ def test_a_session_is_not_for_the_executor_api() -> None:
 
 def test_a_command_makes_people_and_lets_them_in(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("person", "olga", "--role", "operator", "--group", "ops", "--token", "--sign-in-link")
-    path, token = capsys.readouterr().out.split()
+    link, token = capsys.readouterr().out.split()
     assert token_of(token).owner.username == "olga"
-    assert spend_sign_in_link(path.removeprefix("/sign-in/")).profile.groups == ["ops"]
+    assert spend_sign_in_link(link.partition("/sign-in/")[2]).profile.groups == ["ops"]
     call_command("person", "olga", "--agent-token", "local")
     assert token_of(capsys.readouterr().out.strip()).executor == "local"
     assert User.objects.get(username="olga").profile.role == Role.OPERATOR
+
+
+def test_a_sign_in_link_begins_with_the_address_people_use(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("person", "olga", "--sign-in-link", "--url", "https://tack.example.org/")
+    assert capsys.readouterr().out.startswith("https://tack.example.org/sign-in/")
+    call_command("person", "olga", "--sign-in-link", "--url", "")
+    said = capsys.readouterr()
+    assert said.out.startswith("/sign-in/")
+    assert "Put Tack's address before it" in said.err
+
+
+def test_tokens_are_listed_by_ids_that_open_nothing_and_revoked_by_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ensure_person("olga")
+    call_command("token", "create", "olga", "--days", "7", "--note", "reports")
+    secret = capsys.readouterr().out.strip()
+    other = issue_token(ensure_person("agents"), Scope.EXECUTOR, executor="rack-7")
+    token = token_of(secret)
+    assert token.expires_at is not None and token.expires_at - token.created_at >= timedelta(days=6, hours=23)
+    call_command("token", "list")
+    listed = capsys.readouterr().out
+    assert secret not in listed and other not in listed and token.hash not in listed
+    assert [line.split()[:3] for line in listed.splitlines()[1:]] == [
+        [token.public_id, "olga", "REST"],
+        [token_of(other).public_id, "agents", "executor"],
+    ]
+    call_command("token", "revoke", token.public_id)
+    assert capsys.readouterr().out == f"Revoked token {token.public_id} of olga\n"
+    assert Caller(token=secret).get("v1/me").status == 401
+    assert token_of(other).executor == "rack-7"
+
+
+def test_an_id_that_is_no_tokens_revokes_nothing() -> None:
+    secret = issue_token(ensure_person("olga"))
+    for ids in (["000000000000"], [token_of(secret).public_id, "nope-nope"], [""], ["%"]):
+        with pytest.raises(CommandError, match="There is no token"):
+            call_command("token", "revoke", *ids)
+    assert token_of(secret).owner.username == "olga"
+    with pytest.raises(CommandError, match="There is no person 'bob'"):
+        call_command("token", "create", "bob")

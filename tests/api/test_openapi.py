@@ -33,7 +33,7 @@ def addresses(patterns: list[URLPattern | URLResolver], before: str = "/api/") -
 
 def test_the_file_is_what_the_server_says() -> None:
     written = json.dumps(openapi(), indent=1, ensure_ascii=False) + "\n"
-    assert FILE.read_text() == written, "Write it again: ./manage.py openapi > docs/reference/openapi.json"
+    assert FILE.read_text() == written, "Write it again: ./tack manage openapi > docs/reference/openapi.json"
 
 
 @pytest.mark.django_db

@@ -80,6 +80,12 @@ def test_it_runs_from_any_folder_and_takes_nothing_from_there(set_up: SetUp, tmp
     )
 
 
+def test_commands_of_the_server_run_in_its_environment(set_up: SetUp, tmp_path: Path) -> None:
+    for words, handed_on in (("person olga --token", "person olga --token"), ("manage shell", "shell")):
+        done = tack(set_up.checkout, *words.split(), folder=tmp_path)
+        assert done.stdout == f"manage: {handed_on}\n"
+
+
 def test_a_changed_lock_is_installed_into_the_environment_there_is(set_up: SetUp) -> None:
     (set_up.checkout / "requirements.lock").write_text("# changed\n")
     again = tack(set_up.checkout, "get", "jobs")
@@ -160,6 +166,7 @@ def small_checkout(folder: Path) -> Path:
         (package / "__init__.py").touch()
         (package / "__main__.py").write_text(f"import sys\nprint('{name}:', *sys.argv[1:])\n")
     (checkout / "lookout" / "__init__.py").touch()
+    (checkout / "manage.py").write_text("import sys\nprint('manage:', *sys.argv[1:])\n")
     for lock in ("requirements.lock", "requirements-dev.lock"):
         (checkout / lock).write_text("# nothing\n")
     (checkout / "tack").write_bytes((CHECKOUT / "tack").read_bytes())

@@ -144,7 +144,7 @@ def test_with_a_database_of_ones_own_no_admin_and_no_token_is_made(
         assert not (up.var / "postgres").exists()
         assert not (up.var / "token").exists()
         assert SIGN_IN_LINK.search(up.printed) is None
-        assert "./manage.py person NAME --role admin --sign-in-link" in up.printed
+        assert "./tack person NAME --role admin --sign-in-link" in up.printed
 
 
 def test_every_problem_of_the_configuration_is_told_before_anything_starts(tmp_path: Path) -> None:

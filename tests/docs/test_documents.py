@@ -23,6 +23,9 @@ PROGRAMS = {
     "up": "lookout/embedded/__main__.py",
     "agent": "scheduler/agent/__main__.py",
     "demo": "lookout/story/__main__.py",
+    "person": "lookout/management/commands/person.py",
+    "token": "lookout/management/commands/token.py",
+    "manage": "",
     "bench": "tests/benchmarks/__main__.py",
     "test": "",
 }

@@ -1,4 +1,4 @@
-"""`manage.py openapi`: print the description of the REST API."""
+"""`./tack manage openapi`: print the description of the REST API."""
 
 import json
 from typing import Any

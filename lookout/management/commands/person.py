@@ -1,16 +1,17 @@
-"""`manage.py person NAME`: make or change a person, and hand out what lets them in."""
+"""`./tack person NAME`: make or change a person, and hand out what lets them in."""
 
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.conf import settings
 
 from lookout.access import ensure_person, issue_sign_in_link, issue_token
+from lookout.management.server_command import ServerCommand
 from lookout.models import Scope
 from scheduler.actors import Role
 
 
-class Command(BaseCommand):
+class Command(ServerCommand):
     """Prints what was asked for on standard output, one line each, and nothing else."""
 
     help = "Make a person, or change one, and print a sign-in link or a token for them."
@@ -23,8 +24,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--group", action="append", dest="groups", metavar="NAME", help="replaces the groups"
         )
+        parser.add_argument("--sign-in-link", action="store_true", help="print a new sign-in link")
         parser.add_argument(
-            "--sign-in-link", action="store_true", help="print the path of a new sign-in link"
+            "--url",
+            default=settings.PUBLIC_URL,
+            help="address the link begins with (TACK_URL, else the one that is known)",
         )
         parser.add_argument("--token", action="store_true", help="print a new token of the REST API")
         parser.add_argument(
@@ -35,8 +39,13 @@ class Command(BaseCommand):
         role = Role(options["role"]) if options["role"] else None
         person = ensure_person(options["name"], role=role, groups=options["groups"])
         if options["sign_in_link"]:
-            self.stdout.write(issue_sign_in_link(person))
+            self._print_link(options["url"].rstrip("/"), issue_sign_in_link(person))
         if options["token"]:
             self.stdout.write(issue_token(person))
         if options["agent_token"]:
             self.stdout.write(issue_token(person, Scope.EXECUTOR, executor=options["agent_token"]))
+
+    def _print_link(self, url: str, path: str) -> None:
+        self.stdout.write(f"{url}{path}")
+        if not url:
+            self.stderr.write("Put Tack's address before it, or say it with --url or TACK_URL.")

@@ -1,4 +1,4 @@
-"""`manage.py prepare`: what `tack up` needs from the database before anything else starts, told as JSON."""
+"""`./tack manage prepare`: what `tack up` needs from the database before anything else starts, told as JSON."""
 
 import json
 from argparse import ArgumentParser
