@@ -3,10 +3,12 @@
 Source: the model's scheduler, sections 5.3 to 5.9 of its retry behaviour. A policy decides, or the legacy
 path does; whatever grows or moves the job is only asked for here and is checked against the fleet, for
 the whole batch at once, before it is granted.
+
+A case has neither ids nor the words of an error in it: in a storm most cases are equal, and are settled once.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +17,7 @@ from policies.failures import Failure, InternalSubcategory, internal_failure
 from policies.growth import Growth, MemoryRecord, grow
 from policies.policy import Mutation, Policy
 from scheduler.config import Configuration
-from scheduler.states import RunState, UndecidedBecause
+from scheduler.states import FAILED_RUN_STATES, RunState, UndecidedBecause
 
 FAIL_FAST = "armadaproject.io/failFast"
 
@@ -28,17 +30,21 @@ class Course(StrEnum):
     CANCEL = "cancel"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EndedRun:
-    """The run to settle, as its executor or the lease sweep left it."""
+class Quote(StrEnum):
+    """What of the run's own words the job's failed event repeats."""
 
-    run_id: str
-    state: RunState
-    attempted: bool
-    failure: Failure
-    message: str
+    NOTHING = "nothing"
+    MESSAGE = "message"
+    DETAIL = "detail"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Words:
+    """What the executor, or the lease sweep, said of the end of one run."""
+
+    message: str = ""
     reason: str = ""
-    """OOM, Evicted, DeadlineExceeded or AppError, as the executor reported it."""
+    """OOM, Evicted, DeadlineExceeded or AppError."""
     containers: Sequence[dict[str, Any]] = ()
 
     @property
@@ -54,6 +60,15 @@ class EndedRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class EndedRun:
+    """The run to settle, as far as anything depends on it."""
+
+    state: RunState
+    attempted: bool
+    failure: Failure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class GoverningPolicy:
     """The policy that has a say about a queue's failures; `policy` is None when its document is unreadable."""
 
@@ -64,9 +79,8 @@ class GoverningPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """Everything a settlement depends on."""
+    """Everything a settlement depends on, and what the job asks of a node."""
 
-    job_id: str
     run: EndedRun
     cancel_requested: bool
     fail_fast: bool
@@ -76,8 +90,11 @@ class Case:
     attempts: int
     """What counts against the limit of lease returns."""
     memory: MemoryRecord
+    cpu_request_millicores: int = 0
     memory_request_bytes: int | None
     memory_limit_bytes: int | None
+    resources: Mapping[str, int] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
     avoided_nodes: tuple[str, ...]
     attempted_nodes: tuple[str, ...]
     """Node ids of every attempted run, this one included."""
@@ -89,8 +106,9 @@ class Settlement:
 
     case: Case
     course: Course
-    message: str
-    """Of the job's failed event; empty when there is none."""
+    verdict: str = ""
+    """What the job's failed event says before the run's own words."""
+    quotes: Quote = Quote.NOTHING
     failure: Failure
     """Category of the job's failed event."""
     decision: Decision | None = None
@@ -114,6 +132,18 @@ class Settlement:
         """The job must stay away from nodes it was not kept from before."""
         return self.requeues and self.avoided_nodes != self.case.avoided_nodes
 
+    def message(self, words: Words) -> str:
+        """Of the job's failed event; empty when there is none."""
+        if self.quotes is Quote.NOTHING:
+            return self.verdict
+        own = words.message if self.quotes is Quote.MESSAGE else words.detail
+        return f"{self.verdict}\n\nFinal run error:\n{own}" if self.verdict and own else self.verdict or own
+
+    @property
+    def is_failure(self) -> bool:
+        """The run failed: not a lease that was given back, nor the end somebody asked for."""
+        return self.case.run.state in FAILED_RUN_STATES and self.course is not Course.CANCEL
+
     @property
     def is_pod_failure(self) -> bool:
         """The client hears the executor's own error, not a verdict in its place."""
@@ -124,7 +154,7 @@ def settle(case: Case, *, config: Configuration) -> Settlement:
     """What follows from the case, before the fleet was asked whether it fits."""
     if case.cancel_requested:
         return Settlement(
-            case=case, course=Course.CANCEL, message="", failure=case.run.failure,
+            case=case, course=Course.CANCEL, failure=case.run.failure,
             undecided_because=UndecidedBecause.CANCELLED, avoided_nodes=case.avoided_nodes,
         )  # fmt: skip
     because = undecided_because(case, config=config)
@@ -133,7 +163,7 @@ def settle(case: Case, *, config: Configuration) -> Settlement:
     if case.run.state is RunState.LEASE_RETURNED:
         return _returned(case, because, config=config)
     return Settlement(
-        case=case, course=Course.FAIL, message=case.run.message, failure=case.run.failure,
+        case=case, course=Course.FAIL, quotes=Quote.MESSAGE, failure=case.run.failure,
         undecided_because=because, avoided_nodes=case.avoided_nodes,
     )  # fmt: skip
 
@@ -192,7 +222,7 @@ def _granted(case: Case, decision: Decision) -> Settlement:
     return Settlement(
         case=case,
         course=Course.REQUEUE,
-        message=case.run.message,
+        quotes=Quote.MESSAGE,
         failure=case.run.failure,
         decision=decision,
         growth=growth,
@@ -215,12 +245,11 @@ def _avoided(case: Case) -> tuple[str, ...]:
 
 
 def _declined(case: Case, decision: Decision) -> Settlement:
-    if case.run.state is RunState.LEASE_EXPIRED:
-        message = f"Lease expired and not retried by policy: {decision.reason}"
-    else:
-        message = f"Retry policy: {decision.reason}" + _final_error(case.run.detail)
+    expired = case.run.state is RunState.LEASE_EXPIRED
+    said = "Lease expired and not retried by policy" if expired else "Retry policy"
     return Settlement(
-        case=case, course=Course.FAIL, message=message, failure=case.run.failure,
+        case=case, course=Course.FAIL, verdict=f"{said}: {decision.reason}",
+        quotes=Quote.NOTHING if expired else Quote.DETAIL, failure=case.run.failure,
         decision=decision, avoided_nodes=case.avoided_nodes,
     )  # fmt: skip
 
@@ -238,7 +267,7 @@ def _returned(case: Case, because: UndecidedBecause, *, config: Configuration) -
         text = f"Maximum number of attempts ({config.attempt_limit}) reached - this job will no longer be retried"
         return replace(_exhausted(case, text), undecided_because=because)
     return Settlement(
-        case=case, course=Course.REQUEUE, message="", failure=case.run.failure, undecided_because=because,
+        case=case, course=Course.REQUEUE, failure=case.run.failure, undecided_because=because,
         avoided_nodes=_avoided(case) if case.run.attempted else case.avoided_nodes,
     )  # fmt: skip
 
@@ -247,11 +276,8 @@ def _exhausted(case: Case, text: str) -> Settlement:
     return Settlement(
         case=case,
         course=Course.FAIL,
-        message=text + _final_error(case.run.message),
+        verdict=text,
+        quotes=Quote.MESSAGE,
         failure=internal_failure(InternalSubcategory.MAX_RUNS_EXCEEDED),
         avoided_nodes=case.avoided_nodes,
     )
-
-
-def _final_error(detail: str) -> str:
-    return f"\n\nFinal run error:\n{detail}" if detail else ""

@@ -1,36 +1,42 @@
-"""Settle runs that ended badly: decide, mutate, requeue or fail. Once per run, however many workers try."""
+"""Settle runs that ended badly: decide, mutate, requeue or fail. Once per run, however many workers try.
 
+Runs whose settlement depends on equal facts are settled together: in a storm that is nearly all of them.
+"""
+
+import json
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import UUID
+from typing import Any
 
 from django.db import transaction
 
 from scheduler import client_events
-from scheduler.client_events import PodFailure
+from scheduler.client_events import Place, PodFailure, pod_name_of
 from scheduler.config import Configuration
-from scheduler.models import Decision, Event, Job
-from scheduler.models.bulk import update_rows
+from scheduler.models import Decision, Event, Job, Run
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
-from scheduler.placement import Requirements, fits_somewhere, reserved_memory
+from scheduler.models.jobs import Outcome
+from scheduler.models.ulids import ulid_of_text
+from scheduler.placement import NodeCapacity, Requirements, fits_somewhere, reserved_memory
 from scheduler.queries.fleet import fleet_nodes
 from scheduler.queries.unsettled import Unsettled, case_of, governing_policies, unsettled_runs
-from scheduler.settlement import Course, Settlement, settle, without_room_to_grow, without_untried_node
-from scheduler.states import FAILED_RUN_STATES, EventKind, JobState
+from scheduler.settlement import (
+    Course,
+    Settlement,
+    Words,
+    settle,
+    without_room_to_grow,
+    without_untried_node,
+)
+from scheduler.states import EventKind, JobState
 
-BATCH = 5_000
-"""Jobs settled in one transaction at most."""
+BATCH = 2_000
+"""Jobs settled in one transaction at most: a third of a second where nothing else goes on."""
 TRIES = 3
 """How often a run that cannot be settled is tried before it is set aside."""
-
-RUN_FIELDS = ("settled_at", "retryable", "undecided_because")
-JOB_FIELDS = (
-    "state", "state_changed_at", "ended_at", "queued_version", "version", "avoided_nodes",
-    "memory_request_bytes", "memory_limit_bytes", "memory_factor", "memory_static_bytes",
-)  # fmt: skip
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +52,11 @@ class Settled:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Batch:
-    """Settlements and the rows they are about."""
+class _Alike:
+    """Runs of equal facts, and what follows for each of them."""
 
-    now: datetime
-    settlements: list[Settlement] = field(default_factory=list)
-    rows: dict[str, Unsettled] = field(default_factory=dict)
-    """By run id."""
+    settlement: Settlement
+    runs: Sequence[Unsettled]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,66 +76,63 @@ def settle_runs(*, config: Configuration, limit: int = BATCH) -> Settled:
     the others of its batch.
     """
     claim = Job.objects.claim_unsettled(limit)  # locks them; what another worker holds is skipped
-    settlements = _settle_or_halve(claim.jobs, config)
+    batch = _settle_or_halve(claim.jobs, config)
     return Settled(
-        runs=len(settlements),
-        requeued=sum(settlement.requeues for settlement in settlements),
+        runs=sum(len(alike.runs) for alike in batch),
+        requeued=sum(len(alike.runs) for alike in batch if alike.settlement.requeues),
         more=claim.more,
     )
 
 
-def _settle_or_halve(jobs: Sequence[Job], config: Configuration) -> list[Settlement]:
+def _settle_or_halve(jobs: Sequence[str], config: Configuration) -> list[_Alike]:
     """Settle the runs of locked jobs; where that fails as a whole, find the ones to blame by halving."""
     if not jobs:
         return []
     try:
         with transaction.atomic():
-            return _settle_batch(unsettled_runs(jobs), config)
+            return _settle_batch(jobs, config)
     except Exception as error:  # noqa: BLE001 - whatever the rows of one job do to us, the others go on
-        # The failed try has changed the rows in memory, and a job must not grow twice.
-        again = Job.objects.reread(jobs)
-        if len(again) == 1:
-            for row in unsettled_runs(again):
-                _note_trouble(row, error)
+        if len(jobs) == 1:
+            _note_trouble([run for runs in unsettled_runs(jobs).values() for run in runs], error)
             return []
-        middle = len(again) // 2
-        return _settle_or_halve(again[:middle], config) + _settle_or_halve(again[middle:], config)
+        middle = len(jobs) // 2
+        return _settle_or_halve(jobs[:middle], config) + _settle_or_halve(jobs[middle:], config)
 
 
-def _settle_batch(unsettled: Sequence[Unsettled], config: Configuration) -> list[Settlement]:
-    batch = _decide(unsettled, config)
+def _settle_batch(jobs: Sequence[str], config: Configuration) -> list[_Alike]:
+    batch = _decide(jobs, config)
+    if not batch:
+        return []
     _keep_what_fits(batch, config)
-    for settlement in batch.settlements:
-        _carry_out(settlement, batch.rows[settlement.case.run.run_id], batch.now)
-    Decision.objects.bulk_create(_decisions(batch), batch_size=2_000)
-    update_rows([row.run for row in batch.rows.values()], RUN_FIELDS)
-    update_rows([row.job for row in batch.rows.values()], JOB_FIELDS)
-    Event.objects.append(_events(batch))  # last: it takes the numbers of the job sets
-    return batch.settlements
-
-
-def _decide(unsettled: Sequence[Unsettled], config: Configuration) -> _Batch:
-    governing = governing_policies({row.job.queue_id for row in unsettled}, config=config)
-    batch = _Batch(now=database_now())
-    for row in unsettled:
-        try:
-            settlement = settle(case_of(row, governing[row.job.queue_id], config=config), config=config)
-        except Exception as error:  # noqa: BLE001 - whatever one run's data does to us, the others go on
-            _note_trouble(row, error)
-            continue
-        batch.settlements.append(settlement)
-        batch.rows[settlement.case.run.run_id] = row
+    now = database_now()
+    Decision.objects.record(_decisions(batch), now)
+    Run.objects.settle([_settled(alike) for alike in batch], now)
+    Job.objects.carry_out([(_outcome(alike.settlement), _jobs(alike)) for alike in batch], now)
+    Event.objects.append(_events(batch, now))  # last: it takes the numbers of the job sets
     return batch
 
 
-def _note_trouble(row: Unsettled, error: Exception) -> None:
+def _decide(jobs: Sequence[str], config: Configuration) -> list[_Alike]:
+    unsettled = unsettled_runs(jobs)
+    governing = governing_policies({facts.queue for facts in unsettled}, config=config)
+    batch = []
+    for facts, runs in unsettled.items():
+        try:
+            settlement = settle(case_of(facts, governing[facts.queue], config=config), config=config)
+        except Exception as error:  # noqa: BLE001 - whatever one run's data does to us, the others go on
+            _note_trouble(runs, error)
+            continue
+        batch.append(_Alike(settlement=settlement, runs=runs))
+    return batch
+
+
+def _note_trouble(runs: Iterable[Unsettled], error: Exception) -> None:
     """Count the try; after the last, set the run aside for an operator. Twice in one claim is one try."""
-    run = row.run
-    run.settle_tries = row.tries_before + 1
-    log.error("run %s could not be settled (try %s of %s): %s", run.id, run.settle_tries, TRIES, error)
-    if run.settle_tries >= TRIES:
-        run.settle_error = f"{type(error).__name__}: {error}"[:2_000]
-    update_rows([run], ("settle_tries", "settle_error"))
+    for run in runs:
+        tries = run.tries + 1
+        log.error("run %s could not be settled (try %s of %s): %s", run.run_id, tries, TRIES, error)
+        settle_error = f"{type(error).__name__}: {error}"[:2_000] if tries >= TRIES else ""
+        Run.objects.filter(id=run.run_id).update(settle_tries=tries, settle_error=settle_error)
 
 
 _CHECKS = (
@@ -140,59 +141,31 @@ _CHECKS = (
 )
 
 
-def _keep_what_fits(batch: _Batch, config: Configuration) -> None:
+def _keep_what_fits(batch: Sequence[_Alike], config: Configuration) -> None:
     """Ask the fleet at most twice for the whole batch: about grown jobs, then about those that also avoid nodes."""
-    if not any(check.asks(each) for check in _CHECKS for each in batch.settlements):
-        return
-    nodes = fleet_nodes(config=config)
+    nodes: list[NodeCapacity] | None = None
     for check in _CHECKS:
-        asked = {
-            each.case.run.run_id: _requirements(each, batch, avoiding=check.avoiding)
-            for each in batch.settlements
-            if check.asks(each)
-        }
-        if asked:
-            found = fits_somewhere(asked.values(), nodes, node_id_label=config.node_id_label)
-            nowhere = {run_id for run_id, wanted in asked.items() if not found[wanted].fits}
-            batch.settlements = [
-                check.refuse(each) if each.case.run.run_id in nowhere else each for each in batch.settlements
-            ]
+        asking = [alike for alike in batch if check.asks(alike.settlement)]
+        if not asking:
+            continue
+        nodes = fleet_nodes(config=config) if nodes is None else nodes
+        wanted = [_requirements(alike.settlement, avoiding=check.avoiding) for alike in asking]
+        found = fits_somewhere(wanted, nodes, node_id_label=config.node_id_label)
+        for alike, requirements in zip(asking, wanted, strict=True):
+            if not found[requirements].fits:
+                alike.settlement = check.refuse(alike.settlement)
 
 
-def _requirements(settlement: Settlement, batch: _Batch, *, avoiding: bool) -> Requirements:
-    job, growth = batch.rows[settlement.case.run.run_id].job, settlement.growth
-    request = growth.request_bytes if growth else job.memory_request_bytes
-    limit = growth.limit_bytes if growth else job.memory_limit_bytes
-    avoided = settlement.avoided_nodes if avoiding else settlement.case.avoided_nodes
+def _requirements(settlement: Settlement, *, avoiding: bool) -> Requirements:
+    case, growth = settlement.case, settlement.growth
+    request = growth.request_bytes if growth else case.memory_request_bytes
+    limit = growth.limit_bytes if growth else case.memory_limit_bytes
+    avoided = settlement.avoided_nodes if avoiding else case.avoided_nodes
     return replace(
-        Requirements.of(job),
+        Requirements.of(case),
         memory_bytes=reserved_memory(request=request, limit=limit),
         avoided_nodes=tuple(sorted(avoided)),
     )
-
-
-def _carry_out(settlement: Settlement, row: Unsettled, now: datetime) -> None:
-    """Bring the settlement into the rows; the batch writes them."""
-    job, run = row.job, row.run
-    run.settled_at = now
-    run.undecided_because = settlement.undecided_because or ""
-    run.retryable = settlement.requeues if _is_failure(settlement) else None
-    job.state = _STATES[settlement.course]
-    job.state_changed_at = now
-    job.ended_at = None if settlement.requeues else now
-    job.version += 1
-    if settlement.requeues:
-        job.queued_version += 1
-        job.avoided_nodes = list(settlement.avoided_nodes)
-    if settlement.grows and (growth := settlement.growth):
-        job.memory_request_bytes, job.memory_limit_bytes = growth.request_bytes, growth.limit_bytes
-        job.memory_factor = growth.record.factor
-        job.memory_static_bytes = growth.record.static_bytes
-
-
-def _is_failure(settlement: Settlement) -> bool:
-    """Not a lease that was given back, nor the end somebody asked for."""
-    return settlement.case.run.state in FAILED_RUN_STATES and settlement.course is not Course.CANCEL
 
 
 _STATES = {
@@ -202,21 +175,45 @@ _STATES = {
 }
 
 
-def _decisions(batch: _Batch) -> list[Decision]:
+def _outcome(settlement: Settlement) -> Outcome:
+    case, growth = settlement.case, settlement.growth if settlement.grows else None
+    record = growth.record if growth else case.memory
+    return Outcome(
+        state=_STATES[settlement.course],
+        requeued=settlement.requeues,
+        avoided_nodes=settlement.avoided_nodes if settlement.requeues else case.avoided_nodes,
+        memory_request_bytes=growth.request_bytes if growth else case.memory_request_bytes,
+        memory_limit_bytes=growth.limit_bytes if growth else case.memory_limit_bytes,
+        memory_factor=record.factor,
+        memory_static_bytes=record.static_bytes,
+    )
+
+
+def _jobs(alike: _Alike) -> list[str]:
+    return [run.job_id for run in alike.runs]
+
+
+def _settled(alike: _Alike) -> tuple[bool | None, str, list[str]]:
+    """Whether the runs are retryable, why no policy decided about them, and which they are."""
+    settlement = alike.settlement
+    retryable = settlement.requeues if settlement.is_failure else None
+    return retryable, settlement.undecided_because or "", [run.run_id for run in alike.runs]
+
+
+def _decisions(batch: Iterable[_Alike]) -> list[tuple[Decision, list[tuple[str, str]]]]:
     return [
-        _decision(settlement, batch.now)
-        for settlement in batch.settlements
-        if settlement.decision is not None
+        (_decision(alike.settlement), [(run.run_id, run.job_id) for run in alike.runs])
+        for alike in batch
+        if alike.settlement.decision is not None
     ]
 
 
-def _decision(settlement: Settlement, now: datetime) -> Decision:
+def _decision(settlement: Settlement) -> Decision:
+    """Of no run yet: equal cases share it."""
     case, made, governing = settlement.case, settlement.decision, settlement.case.governing
     assert made is not None and governing is not None
     grown = settlement.growth if settlement.growth and settlement.growth.applied else None
     return Decision(
-        run_id=UUID(case.run.run_id),
-        job_id=case.job_id,
         policy_name=governing.name,
         policy_version=governing.version,
         rule_index=made.rule_index,
@@ -231,7 +228,6 @@ def _decision(settlement: Settlement, now: datetime) -> Decision:
         memory_from_bytes=_shown(case.memory_request_bytes, case.memory_limit_bytes) if grown else None,
         memory_to_bytes=_shown(grown.request_bytes, grown.limit_bytes) if grown else None,
         avoids_nodes=list(settlement.avoided_nodes) if settlement.avoids_more else [],
-        decided_at=now,
     )
 
 
@@ -240,38 +236,45 @@ def _shown(request: int | None, limit: int | None) -> int | None:
     return limit if limit is not None else request
 
 
-def _events(batch: _Batch) -> list[NewEvent]:
+def _events(batch: Iterable[_Alike], now: datetime) -> list[NewEvent]:
+    """What clients hear. A lease that merely came back and is given out again says nothing more."""
     return [
-        event
-        for settlement in batch.settlements
-        if (event := _event(settlement, batch.rows[settlement.case.run.run_id], batch.now))
+        _event(alike.settlement, run, now)
+        for alike in batch
+        if alike.settlement.decision is not None or not alike.settlement.requeues
+        for run in alike.runs
     ]
 
 
-def _event(settlement: Settlement, row: Unsettled, now: datetime) -> NewEvent | None:
-    """What the client hears. A lease that merely came back and is given out again says nothing more."""
-    job = row.job
+def _event(settlement: Settlement, run: Unsettled, now: datetime) -> NewEvent:
+    job_id = ulid_of_text(run.job_id)
     if settlement.course is Course.CANCEL:
-        kind, payload = EventKind.CANCELLED, client_events.cancelled(job.cancel_user)
-    elif settlement.requeues and settlement.decision is None:
-        return None
+        kind, payload = EventKind.CANCELLED, client_events.cancelled(run.cancel_user)
     else:
-        kind, payload = EventKind.FAILED, _failed_payload(settlement, row)
+        kind, payload = EventKind.FAILED, _failed_payload(settlement, run, pod_name_of(job_id))
     return NewEvent(
-        job_set_id=job.job_set_id, job_id=job.id, run_id=row.run.id, kind=kind, created=now, payload=payload
+        job_set_id=run.job_set_id, job_id=job_id, run_id=run.run_id, kind=kind, created=now, payload=payload
     )
 
 
-def _failed_payload(settlement: Settlement, row: Unsettled) -> dict[str, object]:
-    ended = settlement.case.run
+def _failed_payload(settlement: Settlement, run: Unsettled, pod_name: str) -> dict[str, Any]:
+    words = Words(message=run.message, reason=run.reason, containers=json.loads(run.containers))
     governing = settlement.case.governing if settlement.decision is not None else None
-    pod_failure = PodFailure(reason=ended.reason, containers=ended.containers)
+    place = Place(
+        run_id=run.run_id,
+        executor=run.executor,
+        node=run.node,
+        pool=run.pool,
+        pod_name=pod_name,
+        namespace=run.namespace,
+    )
+    pod_failure = PodFailure(reason=words.reason, containers=words.containers)
     return client_events.failed(
-        reason=settlement.message,
+        reason=settlement.message(words),
         category=settlement.failure.category,
         subcategory=settlement.failure.subcategory,
         retryable=settlement.requeues,
         policy=governing.name if governing else "",
-        place=row.run.place(),
+        place=place,
         pod_failure=pod_failure if settlement.is_pod_failure else None,
     )

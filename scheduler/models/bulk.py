@@ -1,7 +1,7 @@
 """One statement for many rows: an UPDATE whose new values arrive as a table."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -30,8 +30,38 @@ def update_rows(rows: Sequence[models.Model], fields: Sequence[str]) -> None:
             f"UPDATE {table} AS old SET {assignments} "  # noqa: S608 - names come from our models
             f"FROM jsonb_to_recordset(%s::jsonb) AS new({types}) "
             f"WHERE old.{_quoted(key)} = new.{_quoted(key)}",
-            [json.dumps(records, cls=_Encoder)],
+            [json_text(records)],
         )
+
+
+def uuid_array(ids: Iterable[str]) -> str:
+    """Ids, as the database writes a uuid, as the text of a `uuid[]`: made in a fraction of the time a list takes."""
+    return "{" + ",".join(ids) + "}"
+
+
+def turns(groups: Iterable[Sized]) -> str:
+    """The number of its group for each member of each, as the text of an `int[]`: it joins ids with what they share."""
+    return "{" + ",".join(str(turn) for turn, group in enumerate(groups) for _ in range(len(group))) + "}"
+
+
+def json_text(value: object) -> str:
+    """The value as JSON, with times to the microsecond."""
+    return json.dumps(value, cls=_Encoder)
+
+
+def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Insert the rows by COPY, which takes a fraction of the time of INSERT. No row, no statement.
+
+    Constraints hold as for any insert; the first row that breaks one fails the statement.
+    """
+    names = ", ".join(map(connection.ops.quote_name, columns))
+    waiting = iter(rows)
+    if (first := next(waiting, None)) is None:
+        return
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
+        copy.write_row(first)
+        for row in waiting:
+            copy.write_row(row)
 
 
 class _Encoder(DjangoJSONEncoder):

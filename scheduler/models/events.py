@@ -1,5 +1,6 @@
 """Events: a job's history, numbered without gaps per job set in commit order."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,8 +11,10 @@ from uuid import UUID
 from django.db import connection, models
 from django.db.models import CompositePrimaryKey
 
+from scheduler.models.bulk import copy_rows
 from scheduler.models.checks import one_of
 from scheduler.models.jobs import Job, JobSet
+from scheduler.models.ulids import uuid_of
 from scheduler.states import EventKind
 
 _TAKE_NUMBERS = """
@@ -22,6 +25,8 @@ _TAKE_NUMBERS = """
  RETURNING s.id, s.last_event - asked.n
 """
 
+_COLUMNS = ("job_set_id", "number", "job_id", "run_id", "kind", "created", "payload")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewEvent:
@@ -31,7 +36,7 @@ class NewEvent:
     job_id: str
     kind: EventKind
     created: datetime
-    run_id: UUID | None = None
+    run_id: UUID | str | None = None
     payload: dict[str, Any] = field(default_factory=dict)
 
 
@@ -53,20 +58,14 @@ class EventManager(models.Manager["Event"]):
         with connection.cursor() as cursor:
             cursor.execute(_TAKE_NUMBERS, [list(counts), list(counts.values())])
             last = dict(cursor.fetchall())
-        self.bulk_create([self._numbered(event, last) for event in new], batch_size=5_000)
+        copy_rows("scheduler_event", _COLUMNS, (_row(event, last) for event in new))
 
-    @staticmethod
-    def _numbered(event: NewEvent, last: dict[int, int]) -> "Event":
-        last[event.job_set_id] += 1
-        return Event(
-            job_set_id=event.job_set_id,
-            number=last[event.job_set_id],
-            job_id=event.job_id,
-            run_id=event.run_id,
-            kind=event.kind,
-            created=event.created,
-            payload=event.payload,
-        )
+
+def _row(event: NewEvent, last: dict[int, int]) -> tuple[object, ...]:
+    last[event.job_set_id] += 1
+    number, payload = last[event.job_set_id], json.dumps(event.payload)
+    job_id = uuid_of(event.job_id)
+    return event.job_set_id, number, job_id, event.run_id, event.kind, event.created, payload
 
 
 class Event(models.Model):

@@ -1,12 +1,14 @@
 """Jobs, their job sets and their specs."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
+from scheduler.models.bulk import json_text, turns, uuid_array
 from scheduler.models.checks import one_of
 from scheduler.models.queues import Queue
 from scheduler.models.ulids import UlidField, new_ulid
@@ -40,7 +42,23 @@ _CLAIM = """
         SELECT id FROM scheduler_job WHERE id IN (SELECT job_id FROM chosen)
          ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
     )
-    SELECT (SELECT count(*) FROM chosen), ARRAY(SELECT id FROM held)
+    SELECT (SELECT count(*) FROM chosen), ARRAY(SELECT id::text FROM held)
+"""
+
+
+_CARRY_OUT = """
+    UPDATE scheduler_job AS j
+       SET state = made.state, state_changed_at = %(at)s,
+           ended_at = CASE WHEN NOT made.requeued THEN %(at)s::timestamptz END,
+           version = j.version + 1, queued_version = j.queued_version + made.requeued::int,
+           avoided_nodes = made.avoided_nodes, memory_request_bytes = made.memory_request_bytes,
+           memory_limit_bytes = made.memory_limit_bytes, memory_factor = made.memory_factor,
+           memory_static_bytes = made.memory_static_bytes
+      FROM unnest(%(jobs)s::uuid[], %(turns)s::int[]) AS each(id, turn)
+      JOIN jsonb_to_recordset(%(outcomes)s::jsonb) AS made(
+               turn int, state text, requeued bool, avoided_nodes text[], memory_request_bytes bigint,
+               memory_limit_bytes bigint, memory_factor float8, memory_static_bytes bigint) USING (turn)
+     WHERE j.id = each.id
 """
 
 
@@ -48,9 +66,22 @@ _CLAIM = """
 class Claim:
     """Jobs locked for settling."""
 
-    jobs: list["Job"]
+    jobs: Sequence[str]
     more: bool
     """Some were passed over, being held by others or beyond the limit: there is reason to look again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What becomes of jobs whose runs were settled alike."""
+
+    state: JobState
+    requeued: bool
+    avoided_nodes: Sequence[str]
+    memory_request_bytes: int | None
+    memory_limit_bytes: int | None
+    memory_factor: float
+    memory_static_bytes: int
 
 
 class JobManager(models.Manager["Job"]):
@@ -60,17 +91,27 @@ class JobManager(models.Manager["Job"]):
         """Lock up to `limit` jobs with runs that await settling; what another transaction holds is skipped.
 
         Every queue gets an equal share, the oldest ends first, so that a storm in one starves no other. The
-        rows are locked in id order and read by a second statement, whose snapshot is younger than the locks.
+        rows are locked in id order, to be read by another statement, whose snapshot is younger than the locks.
         """
         with connection.cursor() as cursor:
             cursor.execute(_CLAIM, [limit])
             chosen, held = cursor.fetchone()
-        jobs = list(self.filter(id__in=held).order_by("id")) if held else []
-        return Claim(jobs=jobs, more=chosen == limit or len(held) < chosen)
+        return Claim(jobs=held, more=chosen == limit or len(held) < chosen)
 
-    def reread(self, jobs: Iterable["Job"]) -> list["Job"]:
-        """The same jobs as the database has them, in id order."""
-        return list(self.filter(id__in=[job.id for job in jobs]).order_by("id"))
+    def carry_out(self, outcomes: Sequence[tuple[Outcome, Sequence[str]]], at: datetime) -> None:
+        """Bring locked jobs to what settling made of them, each to its outcome, in one statement."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _CARRY_OUT,
+                {
+                    "at": at,
+                    "jobs": uuid_array(job for _, jobs in outcomes for job in jobs),
+                    "turns": turns(jobs for _, jobs in outcomes),
+                    "outcomes": json_text(
+                        [{"turn": turn, **asdict(made)} for turn, (made, _) in enumerate(outcomes)]
+                    ),
+                },
+            )
 
 
 class Job(models.Model):

@@ -1,17 +1,51 @@
 """Runs: each try of a job on one node, its error and its output."""
 
 import uuid
+from collections.abc import Sequence
+from datetime import datetime
 
-from django.db import models
+from django.db import connection, models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
 from scheduler.client_events import Place, pod_name_of
+from scheduler.models.bulk import json_text, turns, uuid_array
 from scheduler.models.checks import one_of
 from scheduler.models.fleet import Executor
 from scheduler.models.jobs import Job
 from scheduler.states import ACTIVE_RUN_STATES, RunState, UndecidedBecause
 
 MAX_REASON_LENGTH = 32
+
+
+_SETTLE = """
+    UPDATE scheduler_run AS r
+       SET settled_at = %(at)s, retryable = made.retryable, undecided_because = made.undecided_because
+      FROM unnest(%(runs)s::uuid[], %(turns)s::int[]) AS each(id, turn)
+      JOIN jsonb_to_recordset(%(outcomes)s::jsonb) AS made(turn int, retryable bool, undecided_because text)
+     USING (turn)
+     WHERE r.id = each.id
+"""
+
+
+class RunManager(models.Manager["Run"]):
+    """Set-based SQL of the run table."""
+
+    def settle(self, outcomes: Sequence[tuple[bool | None, str, Sequence[str]]], at: datetime) -> None:
+        """Mark runs as settled, in one statement: whether retryable, why undecided, and the runs of which it is so."""
+        made = [
+            {"turn": turn, "retryable": retryable, "undecided_because": because}
+            for turn, (retryable, because, _) in enumerate(outcomes)
+        ]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _SETTLE,
+                {
+                    "at": at,
+                    "runs": uuid_array(run for *_, runs in outcomes for run in runs),
+                    "turns": turns(runs for *_, runs in outcomes),
+                    "outcomes": json_text(made),
+                },
+            )
 
 
 class Run(models.Model):
@@ -62,6 +96,8 @@ class Run(models.Model):
     settle_tries = models.PositiveSmallIntegerField(default=0)
     settle_error = models.TextField(blank=True)
     """Set when settling failed three times: the run is set aside until an operator looks."""
+
+    objects = RunManager()
 
     class Meta:
         constraints = [

@@ -1,6 +1,7 @@
 """Job ids: ULIDs, stored as the database's uuid (16 bytes), shown as 26 lower-case characters."""
 
 import os
+import re
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from django.db import models
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
-_VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
+_ULID = re.compile(f"[{ALPHABET}]{{26}}")
+_AS_PYTHON_COUNTS = str.maketrans(ALPHABET, "0123456789abcdefghijklmnopqrstuv")
 
 
 def new_ulid() -> str:
@@ -24,14 +26,17 @@ def ulid_of(stored: uuid.UUID) -> str:
     return _shown(stored.int)
 
 
+def ulid_of_text(stored: str) -> str:
+    """The 26 characters of a stored id as the database writes it."""
+    return _shown(int(stored.replace("-", ""), 16))
+
+
 def uuid_of(ulid: str) -> uuid.UUID:
     """The stored form. Letter case is forgiven; anything but a ULID raises ValueError."""
     text = ulid.lower()
-    if len(text) != 26 or any(letter not in _VALUES for letter in text):
+    if not _ULID.fullmatch(text):
         raise ValueError(f"{ulid[:40]!r} is not a job id: job ids have 26 letters and digits.")
-    number = 0
-    for letter in text:
-        number = number << 5 | _VALUES[letter]
+    number = int(text.translate(_AS_PYTHON_COUNTS), 32)
     if number >> 128:
         raise ValueError(f"{ulid!r} is not a job id: its first character is at most 7.")
     return uuid.UUID(int=number)

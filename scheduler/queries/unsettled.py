@@ -1,8 +1,11 @@
 """Cases to settle: ended runs of locked jobs, with everything their settlement depends on."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db import connection
 
 from policies.documents import DocumentInvalid
 from policies.failures import Failure
@@ -10,42 +13,118 @@ from policies.growth import MemoryRecord
 from policies.policy import Policy
 from policies.tally import RunEnd, attempted_returns, attempted_runs, genuine_failures
 from scheduler.config import Configuration
-from scheduler.models import Job, QueuePolicy, RetryPolicy, RetryPolicyVersion, Run
+from scheduler.models import QueuePolicy, RetryPolicy, RetryPolicyVersion, Run
+from scheduler.models.bulk import uuid_array
 from scheduler.queries.policies import current_versions
 from scheduler.settlement import FAIL_FAST, Case, EndedRun, GoverningPolicy
 from scheduler.states import FAILED_RUN_STATES, RunState
 
+_UNSETTLED = """
+    SELECT r.id::text, r.job_id::text, j.job_set_id, r.executor_id, r.node, r.pool, j.namespace, j.cancel_user,
+           r.settle_tries, coalesce(e.message, ''), coalesce(e.reason, ''), coalesce(e.containers::text, '[]'),
+           r.number,
+           j.queue_id, j.cancel_requested_at IS NOT NULL, coalesce(j.annotations ->> %(fail_fast)s, ''),
+           j.cpu_request_millicores, j.memory_request_bytes, j.memory_limit_bytes, j.memory_factor,
+           j.memory_static_bytes, j.resources::text, j.node_selector::text, to_json(j.avoided_nodes)::text,
+           r.state, r.attempted, r.category, r.subcategory, r.node_id
+      FROM scheduler_run r
+      JOIN scheduler_job j ON j.id = r.job_id
+ LEFT JOIN scheduler_runerror e ON e.run_id = r.id
+     WHERE r.job_id = ANY(%(jobs)s::uuid[])
+       AND r.ended_at IS NOT NULL AND r.settled_at IS NULL AND r.settle_error = ''
+  ORDER BY r.job_id, r.number
+"""
+_HISTORY = """
+    SELECT job_id::text, number, state, attempted, category, subcategory, node_id
+      FROM scheduler_run WHERE job_id = ANY(%s::uuid[]) ORDER BY job_id, number
+"""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unsettled:
-    """A run that awaits settling, with its job and the job's whole history."""
 
-    job: Job
-    run: Run
-    history: Sequence[Run]
-    """Every run of the job up to and including this one, oldest first."""
-    tries_before: int
+class Unsettled(NamedTuple):
+    """A run that awaits settling: which it is, where it was, and what was said of its end.
+
+    A storm makes tens of thousands: hence a tuple, in the order of the query.
+    """
+
+    run_id: str
+    job_id: str
+    """Both as the database writes a uuid."""
+    job_set_id: int
+    executor: str
+    node: str
+    pool: str
+    namespace: str
+    cancel_user: str
+    tries: int
     """How often it was tried before this claim."""
+    message: str
+    reason: str
+    containers: str
+    """As JSON."""
 
 
-def unsettled_runs(jobs: Iterable[Job]) -> list[Unsettled]:
-    """The unsettled runs of the jobs, in one query, in the order of job and run."""
-    by_id = {job.id: job for job in jobs}
-    histories: dict[str, list[Run]] = defaultdict(list)
-    found = []
-    for run in Run.objects.filter(job__in=list(by_id)).select_related("error").order_by("job_id", "number"):
-        run.job = by_id[run.job_id]
-        histories[run.job_id].append(run)
-        if run.ended_at is not None and run.settled_at is None and not run.settle_error:
-            found.append(
-                Unsettled(
-                    job=run.job,
-                    run=run,
-                    history=tuple(histories[run.job_id]),
-                    tries_before=run.settle_tries,
-                )
-            )
+class _End(NamedTuple):
+    """One ended run, as far as tallies and avoidance look at it."""
+
+    state: str
+    attempted: bool
+    category: str
+    subcategory: str
+    node_id: str
+
+    @property
+    def failure(self) -> Failure:
+        return Failure(category=self.category, subcategory=self.subcategory)
+
+
+class Facts(NamedTuple):
+    """What the settlement of a run depends on, as the rows have it. In a storm most runs have the same facts."""
+
+    queue: str
+    cancel_requested: bool
+    fail_fast: str
+    cpu_request_millicores: int
+    memory_request_bytes: int | None
+    memory_limit_bytes: int | None
+    memory_factor: float
+    memory_static_bytes: int
+    resources: str
+    node_selector: str
+    avoided_nodes: str
+    history: tuple[_End, ...]
+    """Every run of the job up to this one, oldest first."""
+
+
+def unsettled_runs(jobs: Collection[str]) -> dict[Facts, list[Unsettled]]:
+    """The unsettled runs of the jobs, of each job the oldest, by what their settlement depends on.
+
+    Two queries, the second only where some job has run before.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_UNSETTLED, {"jobs": uuid_array(jobs), "fail_fast": FAIL_FAST})
+        rows = {row[1]: row for row in reversed(cursor.fetchall())}
+    history = _earlier_runs({job_id: row[_WORDS] for job_id, row in rows.items() if row[_WORDS] > 1})
+    found: dict[Facts, list[Unsettled]] = defaultdict(list)
+    for job_id, row in reversed(rows.items()):
+        ends = (*history.get(job_id, ()), _End._make(row[-5:]))
+        found[Facts._make((*row[_WORDS + 1 : -5], ends))].append(Unsettled._make(row[:_WORDS]))
     return found
+
+
+_WORDS = len(Unsettled._fields)
+
+
+def _earlier_runs(numbers: Mapping[str, int]) -> Mapping[str, Sequence[_End]]:
+    """Of each job the runs before the one with the number."""
+    if not numbers:
+        return {}
+    earlier: dict[str, list[_End]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_HISTORY, [uuid_array(numbers)])
+        for job_id, number, *end in cursor:
+            if number < numbers[job_id]:
+                earlier[job_id].append(_End._make(end))
+    return earlier
 
 
 def governing_policies(
@@ -93,51 +172,39 @@ def _read(version: RetryPolicyVersion | None) -> Policy | None:
         return None
 
 
-def case_of(unsettled: Unsettled, governing: GoverningPolicy | None, *, config: Configuration) -> Case:
+def case_of(facts: Facts, governing: GoverningPolicy | None, *, config: Configuration) -> Case:
     """The value a settlement is a function of."""
-    job, run = unsettled.job, unsettled.run
-    ends = [_end_of(past) for past in unsettled.history]
+    last, ends = facts.history[-1], [_run_end(end) for end in facts.history]
     tally = attempted_returns if config.retry_policy.enabled else attempted_runs
     return Case(
-        job_id=job.id,
-        run=_ended_run(run),
-        cancel_requested=job.cancel_requested_at is not None,
-        fail_fast=job.annotations.get(FAIL_FAST) == "true",
+        run=EndedRun(state=RunState(last.state), attempted=last.attempted, failure=last.failure),
+        cancel_requested=facts.cancel_requested,
+        fail_fast=facts.fail_fast == "true",
         governing=governing,
         genuine_failures=genuine_failures(ends),
         attempts=tally(ends),
-        memory=MemoryRecord(factor=job.memory_factor, static_bytes=job.memory_static_bytes),
-        memory_request_bytes=job.memory_request_bytes,
-        memory_limit_bytes=job.memory_limit_bytes,
-        avoided_nodes=tuple(job.avoided_nodes),
-        attempted_nodes=_attempted_nodes(unsettled.history),
+        memory=MemoryRecord(factor=facts.memory_factor, static_bytes=facts.memory_static_bytes),
+        cpu_request_millicores=facts.cpu_request_millicores,
+        memory_request_bytes=facts.memory_request_bytes,
+        memory_limit_bytes=facts.memory_limit_bytes,
+        resources=json.loads(facts.resources),
+        node_selector=json.loads(facts.node_selector),
+        avoided_nodes=tuple(json.loads(facts.avoided_nodes)),
+        attempted_nodes=_attempted_nodes(facts.history),
     )
 
 
-def _attempted_nodes(history: Iterable[Run]) -> tuple[str, ...]:
+def _attempted_nodes(history: Iterable[_End]) -> tuple[str, ...]:
     """In the order they were tried. A node without the label cannot be told from others, and is not avoided."""
     return tuple(dict.fromkeys(past.node_id for past in history if past.attempted and past.node_id))
 
 
-def _ended_run(run: Run) -> EndedRun:
-    error = getattr(run, "error", None)
-    return EndedRun(
-        run_id=str(run.id),
-        state=RunState(run.state),
-        attempted=run.attempted,
-        failure=Failure(category=run.category, subcategory=run.subcategory),
-        message=error.message if error else "",
-        reason=error.reason if error else "",
-        containers=tuple(error.containers) if error else (),
-    )
-
-
-def _end_of(run: Run) -> RunEnd:
+def _run_end(end: _End) -> RunEnd:
     return RunEnd(
-        failed=run.state in FAILED_RUN_STATES,
-        returned=run.state == RunState.LEASE_RETURNED,
-        attempted=run.attempted,
-        failure=Failure(category=run.category, subcategory=run.subcategory),
+        failed=end.state in FAILED_RUN_STATES,
+        returned=end.state == RunState.LEASE_RETURNED,
+        attempted=end.attempted,
+        failure=end.failure,
     )
 
 

@@ -21,7 +21,7 @@ LOOK_SECONDS = 0.02
 GROWS, AVOIDS = "grows", "avoids"
 _MUTATIONS: dict[str, dict[str, Any]] = {
     GROWS: {"resources": {"memory": {"static": "1Mi"}}},
-    AVOIDS: {"avoidSameNode": True},
+    AVOIDS: {"affinity": {"avoidSameNode": True}},
 }
 
 type Connection = psycopg.Connection[Any]
