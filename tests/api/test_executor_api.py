@@ -149,6 +149,12 @@ def test_the_wait_is_at_most_twenty_seconds(local: Caller) -> None:
     assert (refused.status, refused.paths) == (400, ["waitSeconds"])
 
 
+def listening() -> None:
+    """Bells are heard from here on."""
+    WORK_BELL.ticket("local")
+    assert WORK_BELL.hears(within_seconds=10)
+
+
 class Waiting:
     """An agent that waits for work in a thread of its own."""
 
@@ -177,13 +183,28 @@ class Waiting:
 @pytest.mark.django_db(transaction=True)
 def test_a_bell_ends_the_wait_at_once(local: Caller) -> None:
     executor = make_executor()
-    WORK_BELL.ticket("local")  # listens before the clock runs
+    listening()  # before the clock runs
     waiting = Waiting(local, seconds=20)
     with transaction.atomic():
         run = make_run(make_job(), executor=executor, state=RunState.LEASED)
         Executor.objects.wake(["local"])
     assert [lease["runId"] for lease in waiting.answer()["leases"]] == [str(run.id)]
     assert waiting.seconds < 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_work_whose_bell_was_lost_is_found_within_a_second_or_two(local: Caller) -> None:
+    executor = make_executor()
+    waiting = Waiting(local, seconds=20)
+    listening()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE query LIKE 'LISTEN%%' AND datname = current_database()"
+        )
+    run = make_run(make_job(), executor=executor, state=RunState.LEASED)  # and nobody rings
+    assert [lease["runId"] for lease in waiting.answer()["leases"]] == [str(run.id)]
+    assert waiting.seconds < 4
 
 
 @pytest.mark.django_db(transaction=True)
@@ -197,7 +218,7 @@ def test_a_wait_without_news_ends_empty(local: Caller) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_wait_holds_no_database_connection(local: Caller) -> None:
     make_executor()
-    WORK_BELL.ticket("local")
+    listening()
     busy = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
