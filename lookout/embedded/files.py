@@ -4,6 +4,8 @@ import contextlib
 import os
 from pathlib import Path
 
+LONG_LOG_BYTES = 16 * 1024 * 1024
+
 
 def write_private(path: Path, text: str) -> None:
     """Put `text` in the place of the file at once, readable by us only: no reader ever sees half of it."""
@@ -12,6 +14,13 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text.rstrip("\n") + "\n")
     new.replace(path)
+
+
+def set_aside(log: Path) -> None:
+    """Begin a log anew when it has grown long; the one before it is kept as `log`.1, older ones are not."""
+    with contextlib.suppress(OSError):
+        if log.stat().st_size > LONG_LOG_BYTES:
+            log.replace(log.with_name(log.name + ".1"))
 
 
 def last_lines(log: Path, count: int = 5) -> str:

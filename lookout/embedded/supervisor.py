@@ -15,6 +15,7 @@ from pathlib import Path
 
 from lookout.embedded import leftovers
 from lookout.embedded.children import end, tell_to_end
+from lookout.embedded.files import set_aside
 from lookout.embedded.folders import free_mb, full_disk_sentence
 from lookout.embedded.progress import tell
 
@@ -58,6 +59,7 @@ class Supervisor:
 
     def start(self, service: Service) -> subprocess.Popen[bytes]:
         """Start a service; what `service.start` raises travels up."""
+        set_aside(service.log)
         child = service.start()
         self._watched.append(_Watched(service=service, child=child))
         self._remember()
@@ -112,6 +114,7 @@ class Supervisor:
         watched.pause_seconds = min(watched.pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
         watched.start_again_at = None
         watched.started = time.monotonic()
+        set_aside(watched.service.log)
         try:
             watched.child = watched.service.start()
         except (RuntimeError, OSError) as error:

@@ -53,6 +53,19 @@ def test_a_newer_python_is_found_behind_broken_and_old_ones(
     assert found == str(hidden) or not found.startswith(str(tmp_path))
 
 
+def test_a_python_that_cannot_make_environments_is_passed_over_and_named(
+    entry: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = script(tmp_path / "bin" / "python3.13", 'case "$2" in *ensurepip) exit 1;; *) echo 3 13;; esac')
+    monkeypatch.setenv("PATH", str(bare.parent))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.delenv("TACK_PYTHON", raising=False)
+    monkeypatch.setattr(entry.glob, "glob", lambda _: [])  # whatever this machine has elsewhere
+    with pytest.raises(entry.Stop, match=r"python3\.13 \(3\.13, but without ensurepip\)"):
+        entry.find_python()
+
+
 def test_the_named_python_wins_and_is_refused_with_the_reason_when_it_is_too_old(
     entry: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
