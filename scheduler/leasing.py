@@ -13,7 +13,7 @@ from policies.failures import INTERNAL, InternalSubcategory
 from scheduler import client_events
 from scheduler.config import Configuration
 from scheduler.fingerprint import fingerprint
-from scheduler.models import Event, Executor, Job, Pool, PoolRound, Run, RunError
+from scheduler.models import Event, Executor, Job, Node, Pool, PoolRound, Run, RunError
 from scheduler.models.bulk import update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
@@ -102,7 +102,13 @@ def _write(pool: str, planned: Plan, snapshot: PoolSnapshot, *, started: float) 
     if not PoolRound.objects.try_lock(pool):
         return None
     jobs = _locked([lease.job.id for lease in planned.leases])
-    leases = [lease for lease in planned.leases if _still_waits(jobs.get(lease.job.id), lease)]
+    open_nodes = _open_nodes(planned.leases)
+    leases = [
+        lease
+        for lease in planned.leases
+        if _still_waits(jobs.get(lease.job.id), lease)
+        and (lease.node.executor, lease.node.name) in open_nodes
+    ]
     written = PoolRound.objects.write(
         pool,
         seen=snapshot.round_number,
@@ -126,6 +132,19 @@ def _locked(ids: Sequence[str]) -> dict[str, Job]:
 
 def _still_waits(job: Job | None, lease: PlannedLease) -> bool:
     return job is not None and job.state == JobState.QUEUED and job.version == lease.job.version
+
+
+def _open_nodes(leases: Sequence[PlannedLease]) -> set[tuple[str, str]]:
+    """Nodes that take new runs now, and go on doing so until the leases are there: an agent that goes away has
+    closed its nodes first, and no lease may come after that.
+    """
+    executors = {lease.node.executor for lease in leases}
+    if not executors:
+        return set()
+    Executor.objects.hold(executors)
+    # A new statement: its snapshot is younger than the locks.
+    found = Node.objects.filter(executor__in=executors, schedulable=True)
+    return set(found.values_list("executor_id", "name"))
 
 
 def _run_of(lease: PlannedLease, job: Job, pool: str, snapshot: PoolSnapshot) -> Run:

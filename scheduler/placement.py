@@ -102,6 +102,8 @@ class NodeCapacity:
     resources: Mapping[str, int] = field(default_factory=dict)
     schedulable: bool = True
     """False while the node takes no new runs; its capacity counts for what could fit one day."""
+    closed_because: str = ""
+    """A sentence, where it is known."""
 
     def node_id(self, label: str) -> str:
         """What avoidance knows the node by: the value of the node id label, empty where it lacks the label."""
@@ -124,7 +126,7 @@ class Obstacle(NamedTuple):
 
     kind: ObstacleKind
     name: str = ""
-    """The label or resource it is about."""
+    """The label or resource it is about, or why the node is closed."""
     wanted: int = 0
     found: int = 0
 
@@ -203,7 +205,7 @@ def _part(group: Collection[Obstacle], *, free: bool) -> str:
     one = len(group) == 1
     match first.kind:
         case ObstacleKind.CLOSED:
-            return f"{len(group)} {'takes' if one else 'take'} no new runs"
+            return f"{len(group)} {'takes' if one else 'take'} no new runs{_in_brackets(first.name)}"
         case ObstacleKind.SELECTOR:
             return f"{len(group)} {'lacks' if one else 'lack'} the label {first.name}"
         case ObstacleKind.AVOIDED:
@@ -228,3 +230,7 @@ def _memory(wanted: int, found: int) -> tuple[str, str]:
     near = parse_bytes(rounded_bytes(wanted)) == parse_bytes(rounded_bytes(found))
     words = format_bytes if near else rounded_bytes
     return f"{words(wanted)} memory", f"{words(found)} memory"
+
+
+def _in_brackets(sentence: str) -> str:
+    return f" ({sentence[:1].lower()}{sentence[1:].rstrip('.')})" if sentence else ""

@@ -230,7 +230,7 @@ class _Search:
 
     def _obstacle(self, room: _Room) -> Obstacle | None:
         if not room.node.schedulable:
-            return Obstacle(kind=ObstacleKind.CLOSED)
+            return Obstacle(kind=ObstacleKind.CLOSED, name=room.node.closed_because)
         return barred(self._wanted, room.node, node_id_label=self._node_id_label) or room.lacks(self._wanted)
 
 

@@ -93,8 +93,17 @@ class PoolRound(models.Model):
         return f"round of {self.pool_id}"
 
 
+# Shared, so that rounds do not wait for each other; in the order of names, so that no two can wait for each other.
+_HOLD = "SELECT 1 FROM scheduler_executor WHERE name = ANY(%s) ORDER BY name FOR SHARE"
+
+
 class ExecutorManager(models.Manager["Executor"]):
-    """Bells for executors."""
+    """Bells for executors, and holding them still."""
+
+    def hold(self, names: Iterable[str]) -> None:
+        """Until this transaction ends, what the executors say of themselves stays as it is: heartbeats wait."""
+        with connection.cursor() as cursor:
+            cursor.execute(_HOLD, [sorted(set(names))])
 
     def wake(self, names: Iterable[str]) -> None:
         """Tell waiting agents, when this transaction commits, that there is work to ask for."""

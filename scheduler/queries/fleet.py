@@ -95,6 +95,7 @@ def fleet_nodes(*, config: Configuration, pool: str | None = None) -> list[NodeC
             memory_bytes=node.memory_bytes,
             resources=node.resources,
             schedulable=node.schedulable,
+            closed_because="" if node.schedulable else next(iter(node.notes), ""),
         )
         for node in nodes
     ]

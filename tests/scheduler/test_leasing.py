@@ -1,7 +1,7 @@
 """Rounds on a real PostgreSQL: what is leased, what waits and why, and what happens when rounds meet."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +12,10 @@ from django.test.utils import CaptureQueriesContext
 
 from scheduler import leasing
 from scheduler.config import Configuration
+from scheduler.executors.protocol import Heartbeat, NodeDescription
+from scheduler.heartbeats import record_heartbeat
 from scheduler.leasing import RoundResult, expire_leases, run_round
-from scheduler.models import Event, Job, Pool, PoolRound, Queue, Run
+from scheduler.models import Event, Job, Node, Pool, PoolRound, Queue, Run
 from scheduler.models.clock import database_now
 from scheduler.models.fleet import WORK_CHANNEL
 from scheduler.planning import Plan, PoolState, plan
@@ -240,14 +242,16 @@ def between_plan_and_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[]
 def elsewhere[T](call: Callable[[], T]) -> T:
     """The call's answer, made on another thread with a connection of its own."""
 
-    def run() -> T:
-        try:
-            return call()
-        finally:
-            connection.close()
-
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(run).result(timeout=30)
+        return threads.submit(in_a_thread, call).result(timeout=30)
+
+
+def in_a_thread[T](call: Callable[[], T]) -> T:
+    """The call's answer; the thread's connection is closed."""
+    try:
+        return call()
+    finally:
+        connection.close()
 
 
 def test_a_job_cancelled_between_plan_and_write_is_not_leased(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,6 +267,53 @@ def test_a_job_cancelled_between_plan_and_write_is_not_leased(monkeypatch: pytes
     assert states() == {doomed.id: "cancelled", other.id: "leased"}
     assert Run.objects.get().job_id == other.id
     assert PoolRound.objects.get().placed == 1
+
+
+def test_a_node_closed_between_plan_and_write_takes_nothing_and_the_reason_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_executor("local", nodes=1)
+    job = make_job()
+
+    def close() -> None:
+        Node.objects.update(schedulable=False, notes=["The agent was stopped."])
+
+    between_plan_and_write(monkeypatch, close)
+    assert round_now() == RoundResult(placed=0, again=True)
+    assert round_now().placed == 0
+    assert waiting_reasons([job]) == {
+        job.id: "The only node does not fit: 1 takes no new runs (the agent was stopped)."
+    }
+    Node.objects.update(schedulable=True)
+    assert round_now().placed == 1
+
+
+def test_once_a_closing_heartbeat_is_recorded_no_lease_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round that is being written is waited for; what it leases is there when the heartbeat is answered."""
+    make_executor("local", nodes=1)
+    make_job()
+    written = leasing._lease
+    heartbeat = Heartbeat(
+        executor="local",
+        pool="default",
+        version="",
+        agent_time="",
+        nodes=[NodeDescription(name="local-1", cpu_millicores=2_000, memory_bytes=1, schedulable=False)],
+    )
+    threads = ThreadPoolExecutor(1)
+    closing: list[Future[object]] = []
+
+    def lease_while_the_agent_closes(runs: Any) -> None:
+        monkeypatch.setattr(leasing, "_lease", written)
+        closing.append(threads.submit(in_a_thread, lambda: record_heartbeat(heartbeat)))
+        with pytest.raises(TimeoutError):
+            closing[0].result(timeout=0.5)
+        written(runs)
+
+    monkeypatch.setattr(leasing, "_lease", lease_while_the_agent_closes)
+    with threads:
+        assert round_now().placed == 1
+        assert closing[0].result(timeout=30)
 
 
 def test_a_job_changed_between_plan_and_write_is_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
