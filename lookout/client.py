@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-from lookout.wire.connection import Connection
+from lookout.wire.connection import NO_TEXT, Connection
 from lookout.wire.credentials import Credentials, find_credentials, tidy_address
 from lookout.wire.errors import (
     AddressInvalid,
@@ -36,6 +36,7 @@ from lookout.wire.errors import (
     TokenInvalid,
     TooSlow,
     UnexpectedAnswer,
+    Unsendable,
 )
 from lookout.wire.streams import PATIENCE_SECONDS, EventSource
 from lookout.wire.views import (
@@ -89,6 +90,7 @@ __all__ = [
     "TokenInvalid",
     "TooSlow",
     "UnexpectedAnswer",
+    "Unsendable",
 ]
 
 TIMEOUT_SECONDS = 30.0
@@ -368,8 +370,13 @@ class Client:
 
 
 def _segment(name: str) -> str:
-    """A name as one part of a path."""
-    return quote(name, safe="")
+    """A name as one part of a path. Raises Unsendable for what cannot be one."""
+    if name in ("", ".", ".."):
+        raise Unsendable(f"{name!r} is no name")
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError as error:
+        raise Unsendable(NO_TEXT) from error
 
 
 def _document(document: Document) -> dict[str, Any]:

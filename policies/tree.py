@@ -22,12 +22,14 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_NODES",
     "Entry",
+    "Limits",
     "Node",
     "object_of_text",
     "plain_scalar",
     "tree_of_json",
     "tree_of_object",
     "tree_of_text",
+    "tree_of_yaml",
 ]
 
 MAX_BYTES = 256 * 1024
@@ -35,6 +37,26 @@ MAX_DEPTH = 24
 MAX_NODES = 20_000
 
 Scalar = None | bool | int | float | str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How much a document may be. The defaults are for what people write by hand."""
+
+    bytes: int = MAX_BYTES
+    depth: int = MAX_DEPTH
+    nodes: int = MAX_NODES
+
+    @property
+    def too_deep(self) -> str:
+        return f"The document is nested deeper than {self.depth} levels. Write it flatter."
+
+    @property
+    def too_many(self) -> str:
+        return f"The document has more than {self.nodes:,} values. Split it."
+
+
+USUAL = Limits()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,17 +141,19 @@ def tree_of_json(text: str) -> Node:
         raise _refused("syntax", f"This is not JSON: {error.msg}.", error.lineno) from error
 
 
-def _check_size(text: str) -> None:
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise _refused("too_large", f"The document is larger than {MAX_BYTES // 1024} KiB. Split it.")
+def tree_of_yaml(text: str, *, limits: Limits = USUAL) -> Node:
+    """The tree of a text read as YAML whatever it begins with, so that JSON has lines, too. Raises DocumentInvalid."""
+    _check_size(text, limits)
+    return _tree_of_yaml(text, limits)
+
+
+def _check_size(text: str, limits: Limits = USUAL) -> None:
+    if len(text) > limits.bytes or len(text.encode("utf-8", "surrogatepass")) > limits.bytes:
+        raise _refused("too_large", f"The document is larger than {limits.bytes // 1024:,} KiB. Split it.")
 
 
 def _refused(code: str, message: str, line: int | None = None) -> DocumentInvalid:
     return DocumentInvalid([Problem(path="", message=message, code=code, line=line)])
-
-
-_TOO_DEEP = f"The document is nested deeper than {MAX_DEPTH} levels. Write it flatter."
-_TOO_MANY = f"The document has more than {MAX_NODES:,} values. Split it."
 
 
 # JSON
@@ -142,7 +166,7 @@ def _read_json(text: str, *, parse_float: Callable[[str], float]) -> Node:
     for token in _JSON_TOKEN.finditer(text):
         depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
         if depth > MAX_DEPTH:
-            raise _refused("too_deep", _TOO_DEEP)
+            raise _refused("too_deep", USUAL.too_deep)
     value = json.loads(
         text, object_pairs_hook=_Pairs, parse_int=_number, parse_float=parse_float, parse_constant=float
     )
@@ -175,9 +199,9 @@ def tree_of_object(value: object) -> Node:
 
 def _node(value: object, depth: int, left: Iterator[int]) -> Node:
     if depth < 0:
-        raise _refused("too_deep", _TOO_DEEP)
+        raise _refused("too_deep", USUAL.too_deep)
     if next(left, None) is None:
-        raise _refused("too_large", _TOO_MANY)
+        raise _refused("too_large", USUAL.too_many)
     if isinstance(value, _Pairs | Mapping):
         pairs = value if isinstance(value, _Pairs) else list(value.items())
         return Node(
@@ -247,10 +271,10 @@ def _based_number(sign: str, digits: str, text: str) -> Scalar:
     return -number if sign == "-" else number
 
 
-def _tree_of_yaml(text: str) -> Node:
+def _tree_of_yaml(text: str, limits: Limits = USUAL) -> Node:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _Builder().build(yaml.parse(text, Loader=loader))
+        return _Builder(limits).build(yaml.parse(text, Loader=loader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = " ".join(part for part in (error.problem, error.context) if part)
@@ -295,7 +319,8 @@ def _key_text(node: Node) -> str:
 class _Builder:
     """Builds the tree from the parser's events, without recursion, and refuses what is ambiguous."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.open: list[_Open] = []
         self.root: Node | None = None
         self.count = 0
@@ -313,8 +338,8 @@ class _Builder:
 
     def _node(self, event: yaml.NodeEvent, line: int) -> None:
         self.count += 1
-        if self.count > MAX_NODES:
-            raise _refused("too_large", _TOO_MANY, line)
+        if self.count > self.limits.nodes:
+            raise _refused("too_large", self.limits.too_many, line)
         if event.anchor is not None:
             sign = "alias" if isinstance(event, yaml.AliasEvent) else "anchor"
             message = f"The {sign} {event.anchor!r} is not allowed. Write the value out."
@@ -325,8 +350,8 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             self._add(self._scalar(event, line))
             return
-        if len(self.open) >= MAX_DEPTH:
-            raise _refused("too_deep", _TOO_DEEP, line)
+        if len(self.open) >= self.limits.depth:
+            raise _refused("too_deep", self.limits.too_deep, line)
         self.open.append(_Open(is_mapping=isinstance(event, yaml.MappingStartEvent), line=line))
 
     def _scalar(self, event: yaml.ScalarEvent, line: int) -> Node:

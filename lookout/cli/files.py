@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
-from policies.tree import plain_scalar
+from lookout.cli.printing import one_line
+from policies.problems import MOST_PROBLEMS, DocumentInvalid
+from policies.tree import Entry, Limits, Node, tree_of_yaml
 
 STANDARD_INPUT = Path("-")
-_DEEPEST = 50
+LIMITS = Limits(bytes=16 * 1024 * 1024, depth=50, nodes=1_000_000)
+"""What the server takes of a job file, counted with its keys."""
 _TWICE = "This key is there twice. Keep one of them."
 
 
@@ -34,7 +36,9 @@ class FileRefused(click.ClickException):
 
     def __init__(self, name: str, problems: Iterable[FileProblem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(_told(name, problem) for problem in self.problems))
+        told = [_told(name, problem) for problem in self.problems[:MOST_PROBLEMS]]
+        more = len(self.problems) - len(told)
+        super().__init__("\n".join([*told, *([f"There are {more:,} problems more."] if more else [])]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +80,10 @@ def read_file(path: Path) -> LoadedFile:
     """The text of a file; `-` is the standard input. Raises FileRefused."""
     name = "standard input" if path == STANDARD_INPUT else str(path)
     try:
-        raw = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+        raw = _start_of(path)
+        if len(raw) > LIMITS.bytes:
+            message = f"This is larger than {LIMITS.bytes // 1024:,} KiB. Split it."
+            raise FileRefused(name, [FileProblem(path="", message=message)])
         return LoadedFile(name=name, text=raw.decode("utf-8-sig"))
     except OSError as error:
         raise FileRefused(name, [FileProblem(path="", message=f"{error.strerror or error}.")]) from error
@@ -84,30 +91,39 @@ def read_file(path: Path) -> LoadedFile:
         raise FileRefused(name, [FileProblem(path="", message="This is not UTF-8 text.")]) from error
 
 
-def load_file(path: Path) -> LoadedFile:
-    """A file with what it says. Raises FileRefused where it is neither YAML nor JSON.
+def _start_of(path: Path) -> bytes:
+    """All of it, unless that is more than could be sent."""
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer.read(LIMITS.bytes + 1)
+    with path.open("rb") as file:
+        return file.read(LIMITS.bytes + 1)
 
-    Keys that are there twice, aliases and numbers that cannot be sent are in `problems`, for whoever uses the file
-    to tell with its own.
+
+def load_file(path: Path) -> LoadedFile:
+    """A file with what it says. Raises FileRefused where it is neither YAML nor JSON, or nothing Tack takes.
+
+    Keys that are there twice and numbers that cannot be sent are in `problems`, for whoever uses the file to tell
+    with its own.
     """
     read = read_file(path)
     reading = _Reading()
     try:
-        node = yaml.compose(read.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        value = None if node is None else reading.value(node, "", _DEEPEST)
-    except (yaml.YAMLError, RecursionError) as error:
-        return replace(read, value=_json_that_is_no_yaml(read, _syntax(error)))
+        value = reading.value(tree_of_yaml(read.text, limits=LIMITS), "")
+    except DocumentInvalid as error:
+        return replace(read, value=_json_that_is_no_yaml(read, error))
     return replace(read, value=value, lines=reading.lines, problems=tuple(reading.problems))
 
 
-def _json_that_is_no_yaml(read: LoadedFile, problem: FileProblem) -> Any:
+def _json_that_is_no_yaml(read: LoadedFile, error: DocumentInvalid) -> Any:
     """JSON that holds a character as an escaped pair is no YAML, and JSON all the same."""
-    try:
-        return json.loads(read.text, object_pairs_hook=_each_key_once, parse_constant=_refuse_constant)
-    except _KeyTwice as error:
-        raise FileRefused(read.name, [FileProblem(path=str(error), message=_TWICE)]) from error
-    except (ValueError, RecursionError):
-        raise FileRefused(read.name, [problem]) from None
+    if all(problem.code == "syntax" for problem in error.problems):
+        try:
+            return json.loads(read.text, object_pairs_hook=_each_key_once, parse_constant=_refuse_constant)
+        except _KeyTwice as twice:
+            raise FileRefused(read.name, [FileProblem(path=str(twice), message=_TWICE)]) from twice
+        except (ValueError, RecursionError):
+            pass
+    raise read.refused(error.problems) from error
 
 
 class _KeyTwice(ValueError):
@@ -127,62 +143,44 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _syntax(error: Exception) -> FileProblem:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    reason = " ".join(part for part in (getattr(error, "problem", ""), getattr(error, "context", "")) if part)
-    reason = reason or (
-        "it is nested too deep" if isinstance(error, RecursionError) else str(error).split("\n")[0]
-    )
-    return FileProblem(path="", message=f"This is not YAML: {reason}.", line=mark.line + 1 if mark else None)
-
-
 class _Reading:
-    """Turns YAML nodes into values, remembering lines and gathering problems."""
+    """Turns nodes into values, remembering lines and gathering problems."""
 
     def __init__(self) -> None:
         self.problems: list[FileProblem] = []
         self.lines: dict[str, int] = {}
-        self._seen: set[int] = set()
 
-    def value(self, node: yaml.Node, path: str, depth: int) -> Any:
-        # An alias is the node it stands for, which began further up.
-        self.lines.setdefault(path, max(node.start_mark.line + 1, _nearest_line(self.lines, path) or 0))
-        if depth == 0:
-            return self._refuse(node, path, "This is nested too deep. Write it flatter.")
-        if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, path)
-        # A node met again is an alias: two readers could understand two things, and a small file grow without end.
-        if id(node) in self._seen:
-            return self._refuse(node, path, "An alias is not allowed. Write the value out.")
-        self._seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, f"{path}[{n}]", depth - 1) for n, item in enumerate(node.value)]
-        return self._mapping(node, path, depth)
+    def value(self, node: Node, path: str) -> Any:
+        if node.line is not None:
+            self.lines.setdefault(path, node.line)
+        if node.items is not None:
+            return [self.value(item, f"{path}[{number}]") for number, item in enumerate(node.items)]
+        return self._scalar(node, path) if node.entries is None else self._mapping(node.entries, path)
 
-    def _scalar(self, node: yaml.ScalarNode, path: str) -> Any:
-        value = node.value if node.style else plain_scalar(node.value)
+    def _scalar(self, node: Node, path: str) -> Any:
+        value = node.scalar
         if isinstance(value, float) and not math.isfinite(value):
-            return self._refuse(node, path, f"{node.value} is no number that can be sent.")
+            return self._refuse(path, f"{value} is no number that can be sent.", node.line)
+        if isinstance(value, int) and value.bit_length() > 64:
+            return self._refuse(path, "The number is too large to be sent.", node.line)
         return value
 
-    def _mapping(self, node: yaml.Node, path: str, depth: int) -> dict[str, Any]:
+    def _mapping(self, entries: Iterable[Entry], path: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for key, item in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                self._refuse(key, path, "A key must be text.")
-                continue
-            at = f"{path}.{key.value}" if path else key.value
-            if key.value in found:
-                self._refuse(key, at, _TWICE)
-            self.lines[at] = key.start_mark.line + 1
-            found[key.value] = self.value(item, at, depth - 1)
+        for entry in entries:
+            at = f"{path}.{entry.key}" if path else entry.key
+            if entry.key in found:
+                self._refuse(at, _TWICE, entry.line)
+            if entry.line is not None:
+                self.lines[at] = entry.line
+            found[entry.key] = self.value(entry.value, at)
         return found
 
-    def _refuse(self, node: yaml.Node, path: str, message: str) -> None:
-        line = max(node.start_mark.line + 1, self.lines.get(path, 0))
+    def _refuse(self, path: str, message: str, line: int | None) -> None:
         self.problems.append(FileProblem(path=path, message=message, line=line))
 
 
 def _told(name: str, problem: FileProblem) -> str:
     place = f"{name}:{problem.line}" if problem.line else name
-    return f"{place}: {problem.path}: {problem.message}" if problem.path else f"{place}: {problem.message}"
+    told = f"{place}: {problem.path}: {problem.message}" if problem.path else f"{place}: {problem.message}"
+    return one_line(told)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lookout.cli import words
 from lookout.cli.files import FileProblem, LoadedFile, load_file
-from lookout.cli.printing import NONE, age, console, print_as, state_text, table
+from lookout.cli.printing import NONE, age, console, print_as, say, state_text, table
 from lookout.client import Job
 
 STATES = (
@@ -36,11 +36,11 @@ def submit(file: Path, *, dry_run: bool) -> None:
     with words.problems_told_of(loaded):
         jobs = words.client().submit_jobs(loaded.value, dry_run=dry_run)
     if dry_run:
-        click.echo(f"{loaded.name} is valid. Nothing was submitted.")
+        say(f"{loaded.name} is valid. Nothing was submitted.")
         return
     for job in jobs:
         again = "" if job.created else f" (it was there already, with client id {job.client_id})"
-        click.echo(f"Submitted job with id {job.job_id} to job set {job_set}{again}")
+        say(f"Submitted job with id {job.job_id} to job set {job_set}{again}")
 
 
 def _job_set(file: LoadedFile) -> str:
@@ -61,11 +61,11 @@ def cancel(jobs: tuple[str, ...], reason: str) -> None:
     """Cancel jobs. Those that run are asked to end and get their grace period."""
     done = words.client().cancel_jobs(jobs, reason=reason)
     for job in done.cancelled:
-        click.echo(f"Cancelled job {job}")
+        say(f"Cancelled job {job}")
     for job in done.cancelling:
-        click.echo(f"Requested cancellation of job {job}")
+        say(f"Requested cancellation of job {job}")
     for job in done.unchanged:
-        click.echo(f"Job {job} had ended, or was being cancelled, already")
+        say(f"Job {job} had ended, or was being cancelled, already")
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
@@ -91,7 +91,13 @@ def _filters(command: Callable[..., None]) -> Callable[..., None]:
 
 @words.get.command("jobs")
 @_filters
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1, max=1_000_000),
+    default=50,
+    show_default=True,
+    help="At most so many.",
+)
 @words.output_option("table", "json", "yaml")
 def list_command(limit: int, form: str, **filters: Any) -> None:
     """Show jobs, newest first. Filters may be repeated: either value will do."""
@@ -102,7 +108,7 @@ def list_command(limit: int, form: str, **filters: Any) -> None:
     else:
         print_as(form, {"jobs": [job.json for job in shown]})
     if len(found) > limit:
-        click.echo(f"There are more than these {limit}: --limit shows more, filters fewer.", err=True)
+        say(f"There are more than these {limit}: --limit shows more, filters fewer.", err=True)
 
 
 def _table(jobs: Sequence[Job]) -> Any:

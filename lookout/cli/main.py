@@ -1,5 +1,6 @@
 """The program `tack`: its words, its exit codes, and how errors are told."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from lookout.cli import job_page, jobs, login, queues, resources, retry_policies, watch, words
+from lookout.cli.printing import plain, say
 from lookout.client import NotSignedIn, Problem, Refused, TackError
 
 __all__ = ["main", "tack"]
@@ -76,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     except click.exceptions.Abort:
         return 130
     except click.ClickException as error:
-        error.show()
+        _show(error)
         return error.exit_code
     except TackError as error:
         _tell(error)
@@ -87,10 +89,16 @@ def main(arguments: Sequence[str]) -> int:
         return 1
 
 
+def _show(error: click.ClickException) -> None:
+    told = io.StringIO()
+    error.show(file=told)
+    click.echo(plain(told.getvalue()), err=True, nl=False)
+
+
 def _tell(error: TackError) -> None:
-    click.echo(f"Error: {error}", err=True)
+    say(f"Error: {error}", err=True)
     for problem in _untold(error) if isinstance(error, Refused) else ():
-        click.echo(f"  {problem}", err=True)
+        say(f"  {problem}", err=True)
     if isinstance(error, NotSignedIn):
         click.echo("Name a token with TACK_TOKEN or --token-file.", err=True)
 

@@ -4,6 +4,7 @@ Text that came out of jobs is stripped of terminal control characters before it 
 """
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,8 +44,14 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What steers a terminal or turns the order of what follows around."""
+
+
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     style = "|" if "\n" in text else None if isinstance(plain_scalar(text), str) else "'"
+    if _STEERING.search(text):
+        style = '"'  # the one form that can hold it as a code
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -53,12 +60,18 @@ _Dumper.add_representer(str, _text)
 
 def print_yaml(value: Any) -> None:
     """As YAML, keys in alphabetical order."""
-    click.echo(yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=100), nl=False)
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=100)
+    click.echo(_in_codes(text), nl=False)
 
 
-def print_json(value: Any) -> None:
-    """As JSON, indented."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """As JSON, indented unless told otherwise."""
+    click.echo(_in_codes(json.dumps(value, indent=indent, ensure_ascii=False)))
+
+
+def _in_codes(text: str) -> str:
+    """JSON, or YAML of the dumper above, without characters that steer a terminal: only in quotes can there be any."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_as(form: str, value: Any) -> None:
@@ -98,9 +111,22 @@ def state_text(state: str) -> Text:
     return Text(state, style=STATE_STYLES.get(state, ""))
 
 
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
 def plain(text: str) -> str:
     """The text without characters that steer a terminal; line ends and tabs stay."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A sentence for people, which may name what somebody else made up."""
+    click.echo(plain(text), err=err)
+
+
+def one_line(text: str) -> str:
+    """The text without characters that steer a terminal, its ends of lines written out."""
+    return plain(text.replace("\n", "\\n"))
 
 
 def size(amount: int | None) -> str:

@@ -7,7 +7,7 @@ import click
 
 from lookout.cli import words
 from lookout.cli.files import LoadedFile
-from lookout.cli.printing import print_as, print_yaml, without_zeros
+from lookout.cli.printing import print_as, print_yaml, say, without_zeros
 from lookout.cli.queue_files import API_VERSION, KIND, queue_spec
 from lookout.cli.words import Writing
 from lookout.client import NotFound, Queue
@@ -26,7 +26,7 @@ def create(file: LoadedFile, writing: Writing) -> None:
     spec = queue_spec(file)
     with words.problems_told_of(file):
         words.client().create_queue(spec)
-    click.echo(f"Created queue {spec['name']}")
+    say(f"Created queue {spec['name']}")
 
 
 def apply(file: LoadedFile, writing: Writing) -> None:
@@ -41,7 +41,7 @@ def apply(file: LoadedFile, writing: Writing) -> None:
         except NotFound:
             tack.create_queue(spec)
             done = "Created"
-    click.echo(f"{done} queue {spec['name']}")
+    say(f"{done} queue {spec['name']}")
 
 
 def _refuse_options_of_policies(writing: Writing) -> None:
@@ -123,7 +123,7 @@ def _spec(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def create_command(name: str, **options: Any) -> None:
     """Create a queue."""
     words.client().create_queue(_spec(name, options))
-    click.echo(f"Created queue {name}")
+    say(f"Created queue {name}")
 
 
 @words.update.command("queue")
@@ -132,7 +132,7 @@ def create_command(name: str, **options: Any) -> None:
 def update_command(name: str, **options: Any) -> None:
     """Replace what a queue says. What is not given goes back to its default."""
     words.client().update_queue(name, _spec(name, options))
-    click.echo(f"Updated queue {name}")
+    say(f"Updated queue {name}")
 
 
 @words.delete.command("queue")
@@ -140,7 +140,7 @@ def update_command(name: str, **options: Any) -> None:
 def delete_command(name: str) -> None:
     """Delete a queue that has no jobs left."""
     words.client().delete_queue(name)
-    click.echo(f"Deleted queue {name} (or it did not exist)")
+    say(f"Deleted queue {name} (or it did not exist)")
 
 
 @words.get.command("queue")

@@ -8,6 +8,7 @@ import click
 
 from lookout.cli import queues, retry_policies, words
 from lookout.cli.files import FileProblem, LoadedFile, load_file
+from lookout.cli.printing import say
 from lookout.cli.queue_files import head_of
 from lookout.cli.words import Writing
 
@@ -71,7 +72,7 @@ def _use(path: Path, way: Callable[[Kind], Way], writing: Writing, *, dry_run: b
     kind = kind_of(file)
     if dry_run:
         kind.check(file)
-        click.echo(f"{file.name} is valid. Nothing was sent.")
+        say(f"{file.name} is valid. Nothing was sent.")
     else:
         way(kind)(file, writing)
 

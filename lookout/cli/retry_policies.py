@@ -7,7 +7,7 @@ import click
 
 from lookout.cli import words
 from lookout.cli.files import LoadedFile, load_file
-from lookout.cli.printing import print_as, without_zeros
+from lookout.cli.printing import print_as, say, without_zeros
 from lookout.cli.words import Writing
 from lookout.client import Client, NotFound, RetryPolicy
 from policies.documents import API_VERSION, KIND, DocumentInvalid, parse_policy_document
@@ -27,7 +27,7 @@ def create(file: LoadedFile, writing: Writing) -> None:
     policy = check(file)
     with words.problems_told_of(file):
         words.client().create_retry_policy(file.text, note=writing.note, force=writing.force)
-    click.echo(f"Created retry policy {policy.name}")
+    say(f"Created retry policy {policy.name}")
 
 
 def update(file: LoadedFile, writing: Writing) -> None:
@@ -35,7 +35,7 @@ def update(file: LoadedFile, writing: Writing) -> None:
     policy = check(file)
     with words.problems_told_of(file):
         words.client().update_retry_policy(policy.name, file.text, note=writing.note, force=writing.force)
-    click.echo(f"Updated retry policy {policy.name}")
+    say(f"Updated retry policy {policy.name}")
 
 
 def apply(file: LoadedFile, writing: Writing) -> None:
@@ -46,9 +46,9 @@ def apply(file: LoadedFile, writing: Writing) -> None:
     with words.problems_told_of(file):
         after = tack.apply_retry_policy(file.text, note=writing.note, force=writing.force)
     if before and before.version == after.version:
-        click.echo(f"Retry policy {policy.name} is as in the file already")
+        say(f"Retry policy {policy.name} is as in the file already")
     else:
-        click.echo(f"{'Updated' if before else 'Created'} retry policy {policy.name}")
+        say(f"{'Updated' if before else 'Created'} retry policy {policy.name}")
 
 
 def _current(tack: Client, name: str) -> RetryPolicy | None:
@@ -91,7 +91,7 @@ def update_command(file: Path, note: str, *, force: bool) -> None:
 def delete_command(name: str, *, detach: bool) -> None:
     """Delete a retry policy. Refused while queues use it, unless detached."""
     words.client().delete_retry_policy(name, detach=detach)
-    click.echo(f"Deleted retry policy {name} (or it did not exist)")
+    say(f"Deleted retry policy {name} (or it did not exist)")
 
 
 @words.get.command("retry-policy")

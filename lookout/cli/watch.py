@@ -1,13 +1,12 @@
 """`watch`: the events of a job set as they happen, until all its jobs have ended."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 
 import click
 
 from lookout.cli import words
-from lookout.cli.printing import plain
+from lookout.cli.printing import print_json, say
 from lookout.client import Client, Event
 
 SUMMARY = ("Queued", "Leased", "Pending", "Running", "Succeeded", "Failed", "Cancelled")
@@ -74,11 +73,11 @@ def watch(queue: str, job_set: str, *, raw: bool) -> None:
     """
     tack = words.client()
     if not raw:
-        click.echo(f"Watching job set {job_set}")
+        say(f"Watching job set {job_set}")
     watched = WatchedJobSet()
     _print(tack.events(queue, job_set), watched, raw=raw)
     if not watched.last:
-        click.echo(f"It has no jobs yet. Waiting for the first in queue {queue}.", err=True)
+        say(f"It has no jobs yet. Waiting for the first in queue {queue}.", err=True)
     if not watched.has_ended:
         _follow(tack, queue, job_set, watched, raw=raw)
     if watched.has_failures:
@@ -97,9 +96,7 @@ def _print(events: Iterable[Event], watched: WatchedJobSet, *, raw: bool) -> Non
     for event in events:
         watched.take(event)
         if raw:
-            click.echo(
-                json.dumps({"id": event.id, "message": {event.kind: event.fields}}, ensure_ascii=False)
-            )
+            print_json({"id": event.id, "message": {event.kind: event.fields}}, indent=None)
         else:
             _print_line(event, watched)
 
@@ -108,11 +105,11 @@ def _print_line(event: Event, watched: WatchedJobSet) -> None:
     kind = f"Job{event.kind[:1].upper()}{event.kind[1:]}Event"
     pod = f" pod: {event.fields.get('podNumber') or 0}" if event.kind in _OF_A_POD else ""
     when = event.created.astimezone().strftime("%b %e %H:%M:%S") if event.created else ""
-    click.echo(plain(f"{when} | {watched.summary} | {kind}, job id: {event.job_id}{pod}"))
+    say(f"{when} | {watched.summary} | {kind}, job id: {event.job_id}{pod}")
     if event.kind == "failed":
-        click.echo(plain(f"Job failed: {event.reason.rstrip()}"))
+        say(f"Job failed: {event.reason.rstrip()}")
         if event.retryable:
-            click.echo(plain(f"{_why_again(event)}The job is queued again."))
+            say(f"{_why_again(event)}The job is queued again.")
 
 
 def _why_again(event: Event) -> str:

@@ -1,5 +1,6 @@
 """One HTTP connection to Tack: requests with the token and time limits, refusals as exceptions."""
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -11,10 +12,21 @@ import httpx
 
 from lookout.wire.credentials import Credentials
 from lookout.wire.decoding import Undecodable, decode
-from lookout.wire.errors import REFUSALS, Busy, NothingAnswers, Problem, Refused, TooSlow, UnexpectedAnswer
+from lookout.wire.errors import (
+    REFUSALS,
+    AddressInvalid,
+    Busy,
+    NothingAnswers,
+    Problem,
+    Refused,
+    TooSlow,
+    UnexpectedAnswer,
+    Unsendable,
+)
 
 CONNECT_SECONDS = 5.0
 _SHOWN_OF_A_STRANGE_ANSWER = 80
+NO_TEXT = "a name or text in it holds bytes that are no UTF-8"
 
 
 class Connection:
@@ -24,7 +36,7 @@ class Connection:
         self.url = credentials.url
         self.timeout_seconds = timeout_seconds
         self._http = httpx.Client(
-            base_url=f"{credentials.url}/api/v1/",
+            base_url=_base(credentials.url),
             headers={"Authorization": f"Bearer {credentials.token}"} if credentials.token else {},
             timeout=httpx.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
             # A proxy of the environment cannot reach this machine's loopback.
@@ -59,7 +71,7 @@ class Connection:
             return None
         try:
             return answer.json()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnexpectedAnswer(self.url, _start_of(answer)) from error
 
     def ask_for[T](self, kind: type[T], method: str, path: str, **request: Any) -> T:
@@ -83,8 +95,10 @@ class Connection:
     ) -> Iterator[httpx.Response]:
         """A GET whose answer is read as it comes. The reader meets httpx's errors: what they mean is its business."""
         timeout = httpx.Timeout(self.timeout_seconds, connect=CONNECT_SECONDS, read=silence_seconds)
-        asked = self._http.build_request("GET", path, params=_tidy(query), headers=headers, timeout=timeout)
         with self._told():
+            asked = self._http.build_request(
+                "GET", path, params=_tidy(query), headers=headers, timeout=timeout
+            )
             answer = self._http.send(asked, stream=True)
         try:
             if not answer.is_success:
@@ -104,14 +118,13 @@ class Connection:
         text: tuple[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        media = {"Content-Type": f"{text[0]}; charset=utf-8"} if text else {}
+        media, content = _content(body, text)
         with self._told():
             answer = self._http.request(
                 method,
                 path,
                 params=_tidy(query or {}),
-                json=body,
-                content=text[1].encode() if text else None,
+                content=content,
                 headers={"Accept": "application/json", **media, **(headers or {})},
             )
         if not answer.is_success:
@@ -120,15 +133,44 @@ class Connection:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Errors of the network as sentences."""
+        """Errors of the network, and of what was to be sent, as sentences."""
         try:
             yield
+        except UnicodeEncodeError as error:
+            raise Unsendable(NO_TEXT) from error
+        except httpx.InvalidURL as error:
+            raise AddressInvalid(self.url) from error
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise NothingAnswers(self.url) from error
         except httpx.TimeoutException as error:
             raise TooSlow(self.url, seconds=self.timeout_seconds) from error
         except httpx.RequestError as error:
             raise UnexpectedAnswer(self.url, str(error) or type(error).__name__) from error
+
+
+def _base(url: str) -> httpx.URL:
+    try:
+        return httpx.URL(f"{url}/api/v1/")
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise AddressInvalid(url) from error
+
+
+def _content(body: object, text: tuple[str, str] | None) -> tuple[dict[str, str], bytes | None]:
+    """Header and bytes of what is sent. Raises Unsendable."""
+    try:
+        if text:
+            return {"Content-Type": f"{text[0]}; charset=utf-8"}, text[1].encode()
+        if body is None:
+            return {}, None
+        return {"Content-Type": "application/json"}, json.dumps(body, allow_nan=False).encode()
+    except UnicodeEncodeError as error:
+        raise Unsendable(NO_TEXT) from error
+    except RecursionError as error:
+        raise Unsendable("it is nested too deep") from error
+    except ValueError as error:  # a number that is none, or has thousands of digits
+        raise Unsendable("it holds a number that is none, or too large a one") from error
+    except TypeError as error:
+        raise Unsendable(f"it is no JSON ({error})") from error
 
 
 def _refusal(url: str, answer: httpx.Response) -> Exception:
@@ -139,7 +181,7 @@ def _refusal(url: str, answer: httpx.Response) -> Exception:
         refused = kind(
             status=answer.status_code, code=told["code"], message=told["message"], problems=problems
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return UnexpectedAnswer(url, f"status {answer.status_code}, {_start_of(answer)}")
     if isinstance(refused, Busy):
         refused.retry_after_seconds = _seconds(answer.headers.get("Retry-After", ""))

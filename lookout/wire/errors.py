@@ -69,6 +69,13 @@ class TokenInvalid(TackError):
         super().__init__("The token holds characters no token has. Copy it again, without what is around it.")
 
 
+class Unsendable(TackError):
+    """What was to be sent cannot be written down."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"This cannot be sent: {why}.")
+
+
 class UnexpectedAnswer(TackError):
     """What came back is not an answer of Tack."""
 
