@@ -241,7 +241,6 @@ def between_plan_and_write(monkeypatch: pytest.MonkeyPatch, happens: Callable[[]
 
 def elsewhere[T](call: Callable[[], T]) -> T:
     """The call's answer, made on another thread with a connection of its own."""
-
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(in_a_thread, call).result(timeout=30)
 
