@@ -164,10 +164,12 @@ def _welcome(stack: Stack, sign_in_path: str, wanted_port: int) -> None:
 def _story(stack: Stack) -> Service:
     log = stack.folders.log("story")
     command = [sys.executable, "-P", "-m", "lookout.story", "--told-file", str(stack.folders.told)]
+    # The story is told here, whatever Tack the command line speaks to otherwise.
+    env = stack.environment(TACK_URL="", TACK_TOKEN="")
     return Service(
         name="story",
         log=log,
-        start=lambda: spawn(command, log=None, env=stack.environment()),
+        start=lambda: spawn(command, log=None, env=env),
         stage=services.STORY,
         grace_seconds=1,
         once=True,

@@ -11,14 +11,14 @@ def step(what: str) -> Iterator[None]:
     """Show `what` while the block runs; when it is through, the same line with the seconds it took."""
     started = time.monotonic()
     if sys.stdout.isatty():
-        print(f"  {what} ...", end="\r", flush=True)
+        tell(f"  {what} ...", end="\r")
     yield
-    print(f"  {what:<44}{time.monotonic() - started:5.1f} s", flush=True)
+    tell(f"  {what:<44}{time.monotonic() - started:5.1f} s")
 
 
-def tell(sentence: str = "") -> None:
+def tell(sentence: str = "", *, end: str = "\n") -> None:
     """A line for the person at the terminal. One who has hung up is no reason to stop."""
     try:
-        print(sentence, flush=True)
+        print(sentence, end=end, flush=True)
     except OSError:
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115, PTH123 - for the rest of this process

@@ -79,6 +79,8 @@ class Supervisor:
         Ctrl-C during that tells them again with a short grace; from the third on there is none.
         """
         times_asked = 1
+        # What waits to be started again ended a while ago; by now its number may be that of a stranger.
+        self._watched = [watched for watched in self._watched if watched.start_again_at is None]
         while self._watched:
             stage = max(watched.service.stage for watched in self._watched)
             leaving = [watched for watched in self._watched if watched.service.stage == stage]
