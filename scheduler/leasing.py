@@ -151,6 +151,7 @@ def _run_of(lease: PlannedLease, job: Job, pool: str, snapshot: PoolSnapshot) ->
     return Run(
         id=uuid.uuid4(),
         job=job,
+        queue_id=job.queue_id,
         number=job.run_count + 1,
         executor_id=lease.node.executor,
         node=lease.node.name,

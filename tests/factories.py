@@ -121,6 +121,7 @@ def make_run(
     now = database_now()
     node = fields.pop("node", f"{executor.name}-1")
     defaults: dict[str, Any] = {
+        "queue_id": job.queue_id,
         "number": job.run_count + 1,
         "node": node,
         "node_id": node,

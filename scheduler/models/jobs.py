@@ -30,22 +30,34 @@ class JobSet(models.Model):
         return f"{self.queue_id}/{self.name}"
 
 
+# Each queue is looked at by the index of its own unsettled runs, and no further than its share: what a claim costs
+# does not depend on how many wait. There are candidates for several workers, who pass over what the others hold.
 _CLAIM = """
-    WITH waiting AS MATERIALIZED (
-        SELECT r.job_id, r.ended_at,
-               row_number() OVER (PARTITION BY j.queue_id ORDER BY r.ended_at, r.job_id) AS turn
-          FROM scheduler_run r JOIN scheduler_job j ON j.id = r.job_id
-         WHERE r.ended_at IS NOT NULL AND r.settled_at IS NULL AND r.settle_error = ''
+    WITH busy AS MATERIALIZED (
+        SELECT name, greatest(%(candidates)s / count(*) OVER (), %(least)s) AS share
+          FROM scheduler_queue q
+         WHERE EXISTS (SELECT FROM scheduler_run r
+                        WHERE r.queue_id = q.name
+                          AND r.ended_at IS NOT NULL AND r.settled_at IS NULL AND r.settle_error = '')
     ), chosen AS MATERIALIZED (
-        SELECT job_id FROM waiting ORDER BY turn, ended_at, job_id LIMIT %s
+        SELECT mine.*
+          FROM busy CROSS JOIN LATERAL (
+               SELECT r.job_id, r.ended_at, row_number() OVER (ORDER BY r.ended_at, r.job_id) AS turn
+                 FROM scheduler_run r
+                WHERE r.queue_id = busy.name
+                  AND r.ended_at IS NOT NULL AND r.settled_at IS NULL AND r.settle_error = ''
+             ORDER BY r.ended_at, r.job_id LIMIT busy.share) AS mine
+      ORDER BY turn, ended_at, job_id LIMIT %(candidates)s
     ), held AS MATERIALIZED (
-        SELECT id FROM scheduler_job WHERE id IN (SELECT job_id FROM chosen)
-         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+        SELECT j.id FROM chosen JOIN scheduler_job j ON j.id = chosen.job_id
+      ORDER BY chosen.turn, chosen.ended_at, chosen.job_id
+         LIMIT %(limit)s FOR NO KEY UPDATE OF j SKIP LOCKED
     )
-    SELECT (SELECT count(*) FROM chosen), ARRAY(SELECT id::text FROM held)
+    SELECT (SELECT count(*) FROM chosen), ARRAY(SELECT id::text FROM held ORDER BY id)
 """
-
-
+_WORKERS = 4
+"""So many find work side by side in a storm; more would wait for the batches of the others."""
+_LEAST_SHARE = 50
 _CARRY_OUT = """
     UPDATE scheduler_job AS j
        SET state = made.state, state_changed_at = %(at)s,
@@ -68,7 +80,7 @@ class Claim:
 
     jobs: Sequence[str]
     more: bool
-    """Some were passed over, being held by others or beyond the limit: there is reason to look again."""
+    """There is reason to look again at once. Where others hold all that is left, they will."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,13 +102,14 @@ class JobManager(models.Manager["Job"]):
     def claim_unsettled(self, limit: int) -> Claim:
         """Lock up to `limit` jobs with runs that await settling; what another transaction holds is skipped.
 
-        Every queue gets an equal share, the oldest ends first, so that a storm in one starves no other. The
-        rows are locked in id order, to be read by another statement, whose snapshot is younger than the locks.
+        Every queue gets an equal share, the oldest ends first, so that a storm in one starves no other. Nobody is
+        waited for, so the order of the locks does not matter. What is locked is to be read by another statement,
+        whose snapshot is younger than the locks.
         """
         with connection.cursor() as cursor:
-            cursor.execute(_CLAIM, [limit])
+            cursor.execute(_CLAIM, {"limit": limit, "candidates": limit * _WORKERS, "least": _LEAST_SHARE})
             chosen, held = cursor.fetchone()
-        return Claim(jobs=held, more=chosen == limit or len(held) < chosen)
+        return Claim(jobs=held, more=0 < len(held) < chosen)
 
     def carry_out(self, outcomes: Sequence[tuple[Outcome, Sequence[str]]], at: datetime) -> None:
         """Bring locked jobs to what settling made of them, each to its outcome, in one statement."""

@@ -12,6 +12,7 @@ from scheduler.models.bulk import json_text, turns, uuid_array
 from scheduler.models.checks import one_of
 from scheduler.models.fleet import Executor
 from scheduler.models.jobs import Job
+from scheduler.models.queues import Queue
 from scheduler.states import ACTIVE_RUN_STATES, RunState, UndecidedBecause
 
 MAX_REASON_LENGTH = 32
@@ -53,6 +54,8 @@ class Run(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     job = models.ForeignKey(Job, models.CASCADE, related_name="runs")
+    queue = models.ForeignKey(Queue, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    """Its job's, once more: an index leads from a queue to what is to be settled of it. The job's key guards it."""
     number = models.PositiveIntegerField()
     """1 for the first try."""
     executor = models.ForeignKey(Executor, models.PROTECT, related_name="runs")
@@ -115,9 +118,9 @@ class Run(models.Model):
             ),
         ]
         indexes = [
-            # The queue of work of settling: runs that ended and nobody has settled.
+            # The queue of work of settling: runs that ended and nobody has settled, of each queue the oldest first.
             models.Index(
-                F("ended_at"), F("job"), name="run_unsettled",
+                F("queue"), F("ended_at"), F("job"), name="run_unsettled_of_queue",
                 condition=Q(ended_at__isnull=False, settled_at__isnull=True, settle_error=""),
             ),
             # What an executor has to do, and what a node has to carry.

@@ -52,7 +52,7 @@ _CHANGES = {
     "job": """'id', i.job_id, 'queue_id', i.queue_id, 'job_set_id', i.job_set_id, 'state', 'running',
               'ended_at', NULL, 'memory_limit_bytes', t.memory_limit_bytes + i.n % 16 * 1048576""",
     "jobspec": "'job_id', i.job_id",
-    "run": """'id', i.run_id, 'job_id', i.job_id, 'node', i.nodes[1 + i.n % 2], 'node_id', i.nodes[1 + i.n % 2],
+    "run": """'id', i.run_id, 'job_id', i.job_id, 'queue_id', i.queue_id, 'node', i.nodes[1 + i.n % 2], 'node_id', i.nodes[1 + i.n % 2],
               'settled_at', NULL, 'retryable', NULL, 'undecided_because', ''""",
     "runerror": "'run_id', i.run_id, 'message', t.message || ' in run ' || i.run_id",
 }

@@ -75,8 +75,8 @@ def test_a_worker_held_between_its_snapshot_and_its_lock_decides_nothing_twice(
 ) -> None:
     failed_jobs(3)
     gated = jobs._CLAIM.replace(
-        "WHERE id IN (SELECT job_id FROM chosen)",
-        "WHERE id IN (SELECT job_id FROM chosen) AND (SELECT pg_advisory_lock_shared(42)::text = '')",
+        "ON j.id = chosen.job_id",
+        "ON j.id = chosen.job_id AND (SELECT pg_advisory_lock_shared(42)::text = '')",
     )
     assert gated != jobs._CLAIM
     late: list[int] = []
