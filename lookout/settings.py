@@ -188,5 +188,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SERVE_INCLUDE_SCHEMA": False,
 }
 
+TACK_LONG_POLLS = _count("TACK_LONG_POLLS") or 8
+"""TACK_LONG_POLLS: agents that may wait for work in one web process at once, each in a thread of its own. Keep it
+well under the number of threads; agents beyond it are told to ask again a little later."""
+
 # TACK_LOG=json: one JSON object per line; anything else, and by default, lines for people.
 LOGGING = logging_config(as_json=os.environ.get("TACK_LOG") == "json", level=_log_level())

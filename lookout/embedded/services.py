@@ -27,7 +27,10 @@ _PORTS_TRIED = 100
 _AGENT_GRACE_SECONDS = 24 * 3600.0
 """As long as its jobs may take to end; Ctrl-C once more ends them at once."""
 _WEB_PROCESSES = 2
-_WEB_THREADS = 24
+_WEB_THREADS = 64
+_LONG_POLLS = 40
+"""Of the threads of a web process, how many agents may wait in; the rest is for people, reports and streams."""
+_WEB_CONNECTIONS = 12
 _WORKER_PROCESSES = 2
 _AGENT_ENVIRONMENT = (
     "PATH",
@@ -157,7 +160,7 @@ def web_service(stack: Stack) -> Service:
         *("--timeout", "60", "--graceful-timeout", "5", "--keep-alive", "30"),
         *("--worker-tmp-dir", str(stack.folders.run), "--no-control-socket"),
     ]
-    env = stack.environment(TACK_DATABASE_POOL=str(_WEB_THREADS // 2))
+    env = stack.environment(TACK_DATABASE_POOL=str(_WEB_CONNECTIONS), TACK_LONG_POLLS=str(_LONG_POLLS))
     return Service(
         name="web",
         log=log,

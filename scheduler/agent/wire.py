@@ -58,6 +58,7 @@ def work_from_json(value: Any) -> Work:
             stop=tuple(_stop_from_json(each) for each in value.get("stop") or ()),
             forget=tuple(str(each) for each in value.get("forget") or ()),
             missed=tuple(str(each) for each in value.get("missed") or ()),
+            ask_again_seconds=float(value.get("askAgainSeconds") or 0.0),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise WireError(f"The scheduler's answer about work cannot be read: {error!r}") from error

@@ -191,6 +191,8 @@ class Work:
     """Runs among those asked about that the scheduler has finished with."""
     missed: Sequence[str] = ()
     """Runs that are at work as far as the scheduler knows, and were not asked about."""
+    ask_again_seconds: float = 0.0
+    """Above 0: there was no room to wait for work; ask again after so many seconds."""
 
     @property
     def is_empty(self) -> bool:

@@ -20,6 +20,9 @@ from tests.factories import make_executor, make_job, make_run
 pytestmark = pytest.mark.django_db
 
 
+NOTHING_TO_DO: dict[str, Any] = {"leases": [], "stop": [], "forget": [], "missed": [], "askAgainSeconds": 0}
+
+
 @pytest.fixture
 def local() -> Caller:
     return agent("local")
@@ -211,7 +214,7 @@ def test_work_whose_bell_was_lost_is_found_within_a_second_or_two(local: Caller)
 def test_a_wait_without_news_ends_empty(local: Caller) -> None:
     make_executor()
     waiting = Waiting(local, seconds=0.5)
-    assert waiting.answer() == {"leases": [], "stop": [], "forget": [], "missed": []}
+    assert waiting.answer() == NOTHING_TO_DO
     assert waiting.seconds >= 0.5
 
 
@@ -239,7 +242,7 @@ def test_the_end_of_the_process_ends_a_wait(local: Caller) -> None:
     waiting = Waiting(local, seconds=20)
     closing.close_now()
     try:
-        assert waiting.answer() == {"leases": [], "stop": [], "forget": [], "missed": []}
+        assert waiting.answer() == NOTHING_TO_DO
         assert waiting.seconds < 5
     finally:
         closing.close_now(closing=False)

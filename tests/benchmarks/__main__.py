@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import chaos, latency, loop, storm
+from tests.benchmarks import agents, chaos, latency, loop, storm
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
+    "agents": agents.main,
     "chaos": chaos.main,
     "latency": latency.main,
     "loop": loop.main,

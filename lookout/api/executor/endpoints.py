@@ -13,6 +13,7 @@ from lookout.api.closing import is_closing, let_go
 from lookout.api.endpoint import AgentEndpoint, Nothing, answer
 from lookout.api.executor.bell import WORK_BELL
 from lookout.api.executor.checks import LONGEST_NAME, check_heartbeat, check_reports
+from lookout.api.executor.seats import SEATS
 from lookout.api.schema import described
 from lookout.api.shapes import SIGNED_32, AtMost
 from scheduler import tasks
@@ -122,9 +123,19 @@ def _own(request: Request, executor: str) -> None:
 
 
 def _wait_for_work(asked: WorkRequest) -> Work:
+    work = work_for(executor=asked.executor, known_runs=asked.runs)
+    if not work.is_empty or not asked.wait_seconds:
+        return work
+    with SEATS.taken() as seated:
+        if not seated:
+            return dataclasses.replace(work, ask_again_seconds=SEATS.ask_again_seconds(asked.executor))
+        return _wait_in_a_seat(asked)
+
+
+def _wait_in_a_seat(asked: WorkRequest) -> Work:
     end = time.monotonic() + asked.wait_seconds
     while True:
-        ticket = WORK_BELL.ticket(asked.executor) if asked.wait_seconds else 0
+        ticket = WORK_BELL.ticket(asked.executor)
         work = work_for(executor=asked.executor, known_runs=asked.runs)
         left = end - time.monotonic()
         if not work.is_empty or left <= 0 or is_closing():
