@@ -40,7 +40,7 @@ app.conf.update(
     },
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    task_soft_time_limit=30,
+    # No soft limit: its exception would surface in the middle of a batch and be blamed on a run of it.
     task_time_limit=40,
     worker_hijack_root_logger=False,
     worker_send_task_events=False,

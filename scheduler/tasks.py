@@ -1,7 +1,7 @@
 """Celery tasks, each one verb, and the bells that ring them.
 
 A message says only "look at your rows": losing one costs the second until the next sweep, doubling one
-costs a look.
+costs a look. Of each kind one message waits at most, however many ring.
 """
 
 import logging
@@ -13,13 +13,13 @@ from django.db import transaction
 
 from scheduler.configured import configuration
 from scheduler.leasing import expire_leases, run_round
-from scheduler.models import Vigil
+from scheduler.models import Bell, Vigil
 from scheduler.queries.fleet import pools_with_work
 from scheduler.queries.unsettled import any_unsettled
 from scheduler.settling import settle_runs
 
-BATCHES = 5
-"""Batches one task settles before it rings for the next, so that no task is long."""
+TASK_SECONDS = 0.5
+"""After so long a task begins no other batch: sweeps and rounds wait behind it."""
 QUIET_SECONDS = 2.0
 """After a bell could not be rung, how long none is tried: a caller waits for a dead broker once, not each time."""
 
@@ -30,19 +30,24 @@ _quiet_until = 0.0
 @shared_task
 def settle() -> None:
     """Settle what awaits it, and ring for rounds where jobs went back to their queues."""
+    Bell.objects.answer(settle.name)
     config = configuration()
-    for _ in range(BATCHES):
+    until = time.monotonic() + TASK_SECONDS
+    while True:
         settled = settle_runs(config=config)
         if settled.requeued:
             ring_rounds()
         if not settled.more:
             return
-    ring_settle()
+        ring_settle()  # whoever is free can help, and somebody goes on where this task ends
+        if time.monotonic() > until:
+            return
 
 
 @shared_task
 def place() -> None:
     """Make a round in every pool that has queued jobs in sight; ring for another where one would find work."""
+    Bell.objects.answer(place.name)
     config = configuration()
     rounds = [run_round(pool=pool, config=config) for pool in pools_with_work()]
     if any(made.again for made in rounds):
@@ -55,6 +60,7 @@ def sweep() -> None:
     config = configuration()
     # Silence counts from when we were there to hear: not while the database was down or the machine asleep.
     listens_long_enough = Vigil.objects.has_lasted(seconds=config.executor_timeout_seconds)
+    Bell.objects.answer(settle.name)
     if (listens_long_enough and expire_leases(config=config)) or any_unsettled():
         settle()
     place()
@@ -80,7 +86,8 @@ def _ringer(task: "Task[..., None]") -> Callable[[], None]:
         if time.monotonic() < _quiet_until:
             return
         try:
-            task.apply_async(retry=False, expires=60)
+            if Bell.objects.ring(task.name):
+                task.apply_async(retry=False)
         except Exception as error:  # noqa: BLE001 - the caller's work is committed; the sweep will find it
             _quiet_until = time.monotonic() + QUIET_SECONDS
             log.warning("the bell for %s could not be rung: %s", task.name, error)

@@ -1,5 +1,6 @@
 """Rows: the scheduler's tables, their constraints, and the set-based SQL that belongs to each."""
 
+from scheduler.models.bells import Bell
 from scheduler.models.changes import Change
 from scheduler.models.decisions import Decision
 from scheduler.models.events import Event
@@ -11,6 +12,7 @@ from scheduler.models.runs import Run, RunError, RunOutput
 from scheduler.models.vigil import Vigil
 
 __all__ = [
+    "Bell",
     "Change",
     "Decision",
     "Event",

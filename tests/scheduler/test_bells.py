@@ -14,6 +14,8 @@ from django.db import transaction
 from lookout.celery import app
 from lookout.embedded import broker
 from scheduler import tasks
+from scheduler.models import Bell
+from scheduler.settling import Settled
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,6 +46,11 @@ def waiting_messages() -> int:
         return int(connection.default_channel.client.llen("decide"))  # type: ignore[attr-defined]
 
 
+def forget_messages() -> None:
+    with app.connection_for_read() as connection:
+        connection.default_channel.queue_purge("decide")
+
+
 def test_a_bell_rings_after_the_commit_and_not_before(server: subprocess.Popen[bytes]) -> None:
     with transaction.atomic():
         tasks.ring_settle()
@@ -58,6 +65,40 @@ def test_a_bell_of_a_transaction_that_failed_does_not_ring(server: subprocess.Po
     assert waiting_messages() == 0
 
 
+def test_however_many_ring_one_message_waits(server: subprocess.Popen[bytes]) -> None:
+    for _ in range(1_000):
+        tasks.ring_settle()
+    assert waiting_messages() == 1
+
+
+def test_a_bell_rung_while_somebody_looks_is_heard(
+    server: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ring_meanwhile(**_: object) -> Settled:
+        tasks.ring_settle()
+        return Settled(runs=0, requeued=0, more=False)
+
+    tasks.ring_settle()
+    monkeypatch.setattr(tasks, "settle_runs", ring_meanwhile)
+    tasks.settle()
+    assert waiting_messages() == 2  # the one that is being answered, and another
+
+
+def test_a_bell_whose_message_was_lost_rings_again_after_the_next_sweep(
+    server: subprocess.Popen[bytes],
+) -> None:
+    tasks.ring_settle()
+    tasks.ring_rounds()
+    forget_messages()
+    tasks.ring_settle()
+    tasks.ring_rounds()
+    assert waiting_messages() == 0
+    tasks.sweep()
+    tasks.ring_settle()
+    tasks.ring_rounds()
+    assert waiting_messages() == 2
+
+
 @pytest.mark.parametrize("trouble", [signal.SIGSTOP, signal.SIGKILL])
 def test_ringing_a_frozen_or_dead_broker_takes_less_than_a_second_and_fails_nothing(
     server: subprocess.Popen[bytes], trouble: signal.Signals
@@ -65,6 +106,7 @@ def test_ringing_a_frozen_or_dead_broker_takes_less_than_a_second_and_fails_noth
     tasks.ring_settle()  # the connection is in the pool, as it is in a process that has been up for a while
     assert waiting_messages() == 1
     os.kill(server.pid, trouble)
+    Bell.objects.answer(tasks.settle.name)
     started = time.monotonic()
     tasks.ring_settle()
     assert time.monotonic() - started < 1.0
