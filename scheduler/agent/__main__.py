@@ -14,6 +14,7 @@ from typing import Any
 from scheduler.agent.client import SchedulerClient
 from scheduler.agent.config import AgentConfiguration, load_agent_configuration
 from scheduler.agent.conversation import Asker, Heart
+from scheduler.agent.farewell import Farewell
 from scheduler.agent.journal import Journal, JournalInUseError
 from scheduler.agent.judging import Judge
 from scheduler.agent.loop import Agent, StopAgent
@@ -94,11 +95,14 @@ def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None
         deliver=lambda work, done: agent.tell(work, done=done),
         after=heart.was_heard,
     )
-    _heed_signals(agent, asker)
+    farewell = Farewell(client(), executor=options.name, heart=heart, agent=agent)
+    _heed_signals(agent, farewell)
     heart.start()
     asker.start()
+    farewell.start()
     logging.info("Agent %s serves %s.", options.name, options.url)
     agent.run()
+    asker.close()
     heart.close()
     agent.close()
 
@@ -109,12 +113,13 @@ def _say_ready() -> None:
         Path(os.environ[READY_FILE]).touch()
 
 
-def _heed_signals(agent: Agent, asker: Asker) -> None:
+def _heed_signals(agent: Agent, farewell: Farewell) -> None:
     asked: list[int] = []
 
     def stop(number: int, _frame: object) -> None:
-        asker.close()
-        agent.tell(StopAgent(hurry=bool(asked)))
+        farewell.begin()
+        if asked:
+            agent.tell(StopAgent(hurry=True))
         asked.append(number)
 
     signal.signal(signal.SIGTERM, stop)

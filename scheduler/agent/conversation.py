@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from scheduler.agent.client import InvalidRequestError, NotAllowedError, SchedulerClient, UnreachableError
 from scheduler.agent.complaints import Complaints
@@ -11,6 +12,9 @@ from scheduler.executors.protocol import Heartbeat, Work, WorkRequest
 WAIT_SECONDS = 20.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 NOTHING_NEW_PAUSE = 0.25
+LONGEST_STANDING = 30.0
+"""What an agent lets itself be told to stay away."""
+LEAVING = "The agent was stopped; it opens its nodes when it starts again."
 _ERRORS = (UnreachableError, NotAllowedError, InvalidRequestError, WireError)
 
 
@@ -29,25 +33,37 @@ class Heart:
         self._interval = interval_seconds
         self._describe = describe
         self._first_heard = first_heard
-        self._ended = threading.Event()
+        self._ended = False
+        self._leaving = False
+        self._woken = threading.Event()
         self.was_heard = threading.Event()
         """Set with the first heartbeat that the scheduler took: before it there is no point in asking for work."""
+        self.has_left = threading.Event()
+        """Set with the first that said that no node takes new runs any more."""
         self._thread = threading.Thread(target=self._beat, daemon=True, name="heartbeat")
 
     def start(self) -> None:
         """Begin, from a thread of its own."""
         self._thread.start()
 
+    def leave(self) -> None:
+        """Say at once, and from now on, that no node takes new runs. The agent after this one opens them again."""
+        self._leaving = True
+        self._woken.set()
+
     def close(self) -> None:
         """Stop."""
-        self._ended.set()
+        self._ended = True
+        self._woken.set()
 
     def _beat(self) -> None:
         complaints = Complaints("Heartbeat")
         pause = 0.0
-        while not self._ended.wait(pause):
+        while not self._is_over(pause):
+            leaving = self._leaving
+            beat = self._describe()
             try:
-                self._client.heartbeat(self._describe())
+                self._client.heartbeat(_closed(beat) if leaving else beat)
             except _ERRORS as error:
                 complaints.about(error)
                 pause = (
@@ -60,7 +76,19 @@ class Heart:
                 if not self.was_heard.is_set():
                     self._first_heard()
                 self.was_heard.set()
+                if leaving:
+                    self.has_left.set()
                 pause = self._interval
+
+    def _is_over(self, pause: float) -> bool:
+        if self._woken.wait(pause):
+            self._woken.clear()
+        return self._ended
+
+
+def _closed(beat: Heartbeat) -> Heartbeat:
+    nodes = tuple(replace(node, schedulable=False, notes=(LEAVING, *node.notes)) for node in beat.nodes)
+    return replace(beat, nodes=nodes)
 
 
 class Asker:
@@ -110,7 +138,8 @@ class Asker:
             if self._ended.is_set():
                 return
             # What the scheduler says again needs time here (a grace, a report on its way), not the same question at once.
-            pause = NOTHING_NEW_PAUSE if not work.is_empty and work == last else 0.0
+            nothing_new = not work.is_empty and work == last
+            pause = NOTHING_NEW_PAUSE if nothing_new else min(work.ask_again_seconds, LONGEST_STANDING)
             last = work
             self._hand_over(work)
 

@@ -133,6 +133,15 @@ def unknown_run(run_id: str, *, now: Instant) -> Entry:
     return _ended(entry, report, Order.REPORT_ONLY, now)
 
 
+def turned_away(entry: Entry, *, now: Instant) -> Entry:
+    """The entry of a lease that came while the agent was going away: it goes back, and nothing was attempted."""
+    report = replace(_report_of(entry, _GOING_AWAY), state=ReportState.LEASE_RETURNED, attempted=False)
+    return _ended(entry, report, Order.REPORT_ONLY, now)
+
+
+_GOING_AWAY = "The agent was being stopped when the lease came; the job is to run again."
+
+
 def missed_run(run_id: str, *, now: Instant) -> Entry:
     """An entry for a run that is at work as far as the scheduler knows, and of which there is nothing here."""
     entry = Entry(run_id=run_id, node="", pod_name="")

@@ -10,7 +10,7 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from scheduler.agent import lifecycle
 from scheduler.agent.journal import Journal
@@ -46,10 +46,12 @@ _GONE = Remains(present=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StopAgent:
-    """Give runs their grace, return their leases, send what there is to send, then end."""
+    """Give runs their grace, return their leases, send what there is to send, then end. Said twice, it changes nothing."""
 
     hurry: bool = False
-    """Without the grace."""
+    """Without the grace; this may be said later."""
+    last: Work = field(default_factory=Work)
+    """What the scheduler wanted last. Leases go back as they came."""
 
 
 type News = Work | Sequence[tuple[Report, ReportOutcome]] | StopAgent
@@ -124,6 +126,7 @@ class Agent:
                 self._take_work(news)
             case StopAgent():
                 self._stop_all(hurry=news.hurry)
+                self._take_work(news.last)
             case _:
                 self._take_answers(news)
 
@@ -147,10 +150,9 @@ class Agent:
     # What the scheduler wants.
 
     def _take_work(self, work: Work) -> None:
-        if not self._stopping:
-            for lease in work.leases:
-                if lease.run_id not in self._journal:
-                    self._accept(lease)
+        for lease in work.leases:
+            if lease.run_id not in self._journal:
+                self._turn_away(lease) if self._stopping else self._accept(lease)
         for stop in work.stop:
             self._stop(stop)
         for run_id in work.forget:
@@ -185,6 +187,10 @@ class Agent:
             log.info("Run %s of job %s begins on %s.", lease.run_id, lease.job_id, lease.node)
             self._outbox.put(_progress(entry, ReportState.PENDING))
 
+    def _turn_away(self, lease: Lease) -> None:
+        entry = Entry(run_id=lease.run_id, node=lease.node, pod_name=lease.pod_name)
+        self._end(lifecycle.turned_away(entry, now=Instant.now()))
+
     def _stop(self, stop: Stop) -> None:
         entry = self._journal.get(stop.run_id)
         if entry is None:
@@ -206,6 +212,8 @@ class Agent:
             self._executor.stop(run_id, grace_seconds=None)
 
     def _stop_all(self, *, hurry: bool) -> None:
+        if self._stopping and not hurry:
+            return
         self._stopping = True
         live = [entry for entry in self._journal if entry.end is None]
         self._journal.put(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -106,10 +107,12 @@ def test_ctrl_c_gives_running_jobs_back_unattempted_and_the_next_start_runs_them
         (submitted,) = client.submit_jobs(job_of("sleep 600", grace_seconds=2))
         eventually(lambda: client.job(submitted.job_id).state == "running")
     assert first.process.returncode == 0
+    stopped = datetime.now(UTC)
     with running(tmp_path / "var") as second, second.client() as client:
         eventually(lambda: client.job(submitted.job_id).state == "running")
         returned, again = client.job(submitted.job_id).runs
         assert (returned.state, again.state) == ("lease_returned", "running")
+        assert again.leased_at is not None and again.leased_at > stopped, "leased to an agent that was leaving"
         assert returned.json.get("attempted") in (False, None)
         assert list(client.decisions(job_id=submitted.job_id)) == []
         client.cancel_jobs([submitted.job_id])

@@ -111,7 +111,7 @@ class SchedulerStandIn:
             if self.is_down:
                 return 503, {}
             if path.endswith("/heartbeat"):
-                self.heartbeats.append(body)
+                self.heartbeats.append(body | {"arrived": time.monotonic()})
                 self.changed.notify_all()
                 return 200, {}
             return (200, self._work(body)) if path.endswith("/work") else self._report(body)

@@ -28,6 +28,11 @@ def runner_of(agent: AgentProcess, report: Json) -> int:
     return int(json.loads((agent.runs / report["podName"] / "runner.json").read_text())["pid"])
 
 
+def until_it_returns_leases(agent: AgentProcess) -> None:
+    while b'"return"' not in agent.journal.read_bytes():
+        time.sleep(0.01)
+
+
 class TestTheWalk:
     @pytest.fixture
     def scheduler(self, joined: Joined) -> SchedulerStandIn:
@@ -166,6 +171,49 @@ class TestStops:
             assert (end["attempted"], end["category"]) == (False, "")
             assert not (started.runs / end["podName"]).exists()
 
+    def test_before_a_lease_goes_back_the_scheduler_knows_that_no_node_takes_another(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        run_id = scheduler.lease("sleep 8617")
+        scheduler.wait_for(run_id, "running")
+        assert all(node["schedulable"] for node in scheduler.heartbeats[-1]["nodes"])
+        started.terminate()
+        returned = scheduler.wait_for(run_id, "leaseReturned")
+        closing = next(
+            each for each in scheduler.heartbeats if not any(n["schedulable"] for n in each["nodes"])
+        )
+        assert closing["arrived"] < returned["arrived"]
+        assert closing["nodes"][0]["notes"][0].startswith("The agent was stopped")
+        assert started.wait() == 0
+        assert not any(node["schedulable"] for node in scheduler.heartbeats[-1]["nodes"])
+        before = len(scheduler.heartbeats)
+        started.start()
+        again = scheduler.wait_until(lambda: next(iter(scheduler.heartbeats[before:]), None))
+        assert all(node["schedulable"] for node in again["nodes"])
+
+    def test_a_lease_that_comes_while_the_agent_goes_away_is_returned_unattempted(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        slow = scheduler.lease("trap 'sleep 2; exit 0' TERM; sleep 8617 & wait")
+        scheduler.wait_for(slow, "running")
+        started.terminate()
+        until_it_returns_leases(started)
+        late = scheduler.lease("echo never")
+        end = scheduler.wait_for(late, "leaseReturned")
+        assert (end["attempted"], end["category"]) == (False, "")
+        assert {each["state"] for each in scheduler.reports_of(late)} == {"leaseReturned"}
+        assert started.wait() == 0
+
+    def test_a_scheduler_that_does_not_answer_keeps_no_run_from_ending(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        run_id = scheduler.lease("sleep 8617")
+        scheduler.wait_for(run_id, "running")
+        scheduler.go(down=True)
+        started.terminate()
+        assert started.wait() == 0
+        assert processes_of(run_id) == []
+
     def test_asked_twice_to_end_an_agent_drops_the_grace(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
@@ -174,8 +222,7 @@ class TestStops:
         )
         scheduler.wait_for(run_id, "running")
         started.terminate()
-        while b'"return"' not in started.journal.read_bytes():
-            time.sleep(0.01)
+        until_it_returns_leases(started)
         started.terminate()
         assert started.wait() == 0
         assert scheduler.wait_for(run_id, "leaseReturned")["attempted"] is False
