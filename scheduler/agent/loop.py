@@ -89,6 +89,15 @@ class Agent:
         """Runs whose end the scheduler has not accepted yet. Safe from any thread."""
         return tuple(entry.run_id for entry in self._journal if entry.awaits_acceptance)
 
+    @property
+    def stopping_runs(self) -> tuple[str, ...]:
+        """Those of the known runs about which a stop would change nothing. Safe from any thread."""
+        return tuple(
+            entry.run_id
+            for entry in self._journal
+            if entry.awaits_acceptance and (entry.end is not None or entry.intent is Intent.CANCEL)
+        )
+
     def tell(self, news: News, *, done: Callable[[], None] = lambda: None) -> None:
         """Leave news for the loop; `done` is called when it has been dealt with. Safe from any thread."""
         self._inbox.put((news, done))
@@ -208,6 +217,7 @@ class Agent:
         if entry.end is not None:
             self._settle(lifecycle.told(entry))
         elif entry.intent is not Intent.FORGET:
+            log.info("Run %s is not this executor's any more and is ended.", run_id)
             self._journal.put([replace(entry, intent=Intent.FORGET)])
             self._executor.stop(run_id, grace_seconds=None)
 

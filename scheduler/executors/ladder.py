@@ -67,9 +67,7 @@ def _try_out(name: str, parent: Path) -> None:
     groups = groups_of(name)
     if groups is None:
         return
-    parent.mkdir(exist_ok=True)
-    if name == CGROUP2:
-        (parent / "cgroup.subtree_control").write_text("+memory", encoding="ascii")
+    groups.hold(parent)
     trial = parent / f"probe-{os.getpid()}"
     try:
         groups.create(trial, limit_bytes=PROBE_LIMIT)

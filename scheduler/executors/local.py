@@ -99,7 +99,7 @@ class LocalExecutor:
         self._was_rebooted = _note_boot(settings.folder / BOOT)
         settings.runs_folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         self._check_reachable(settings.runs_folder.resolve())
-        self._remains = RemainsOnDisk(settings.runs_folder.resolve(), self._rung)
+        self._remains = RemainsOnDisk(settings.runs_folder.resolve(), self._rung, executor=settings.name)
         self._has_mounts = _can_mount()
         self._zygote = Zygote()
         self._zygote.warm_up()

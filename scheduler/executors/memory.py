@@ -25,6 +25,9 @@ PARENT_NAME = "tack"
 class Groups(Protocol):
     """Control groups of one version. A group is a folder; it goes when it is empty."""
 
+    def hold(self, group: Path) -> None:
+        """Make a group that holds others with limits, unless it is there."""
+
     def create(self, group: Path, *, limit_bytes: int) -> None:
         """Make a group with a limit (0 for none). FileExistsError when the name is taken."""
 
@@ -53,6 +56,10 @@ class CgroupV2:
 
     watch_is_priority = True
 
+    def hold(self, group: Path) -> None:
+        group.mkdir(exist_ok=True)
+        _write(group / "cgroup.subtree_control", "+memory")
+
     def create(self, group: Path, *, limit_bytes: int) -> None:
         group.mkdir()
         if limit_bytes:
@@ -61,7 +68,7 @@ class CgroupV2:
             _write_if_there(group / "memory.oom.group", 1)
 
     def divide(self, group: Path, names: list[str], limits: list[int]) -> list[Path]:
-        _write(group / "cgroup.subtree_control", "+memory")
+        self.hold(group)
         return _divided(self, group, names, limits)
 
     def oom_kills(self, group: Path) -> int:
@@ -86,11 +93,14 @@ class CgroupV1:
 
     watch_is_priority = False
 
+    def hold(self, group: Path) -> None:
+        group.mkdir(exist_ok=True)
+        # The groups inside count too; no choice on newer kernels.
+        _write_if_there(group / "memory.use_hierarchy", 1)
+
     def create(self, group: Path, *, limit_bytes: int) -> None:
         group.mkdir()
-        _write_if_there(
-            group / "memory.use_hierarchy", 1
-        )  # the groups inside count too; no choice on newer kernels
+        _write_if_there(group / "memory.use_hierarchy", 1)
         if limit_bytes:
             _write(group / "memory.limit_in_bytes", limit_bytes)
             _write_if_there(group / "memory.memsw.limit_in_bytes", limit_bytes)

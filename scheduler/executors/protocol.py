@@ -178,6 +178,10 @@ class WorkRequest:
     executor: str
     runs: Collection[str]
     """Every run the agent knows of: running, ending, or ended with a report still to be accepted."""
+    stopping: Collection[str] = ()
+    """Those it need not be told to stop: it stops them already for the same reason, or they have ended. A stop of any
+    other run is an answer at once, so an agent that does not say this is told the same as often as it asks.
+    """
     wait_seconds: float = 0.0
 
 

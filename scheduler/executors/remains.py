@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from scheduler.executors.ladder import Rung
 from scheduler.executors.memory import Groups, groups_of, remove_group
@@ -36,9 +37,11 @@ class Place:
 class RemainsOnDisk:
     """The remains of all runs of an executor."""
 
-    def __init__(self, runs_folder: Path, rung: Rung) -> None:
+    def __init__(self, runs_folder: Path, rung: Rung, *, executor: str) -> None:
         self._runs = runs_folder
         self._rung = rung
+        # Executors of one machine may run the same job one after the other, and must not meet in its name.
+        self._own_group = rung.parent / f"executor-{quote(executor, safe='')}" if rung.parent else None
         for left in self._runs.glob(f"{_GOING}*"):
             _delete_soon(left)
 
@@ -107,7 +110,7 @@ class RemainsOnDisk:
     def _make_group(self, group: Path | None, limit_bytes: int) -> None:
         groups = groups_of(self._rung.name)
         if groups is not None and group is not None:
-            group.parent.mkdir(exist_ok=True)
+            groups.hold(group.parent)
             groups.create(group, limit_bytes=limit_bytes)
 
     def _groups_to_remove(self, pod_name: str, spec: dict[str, Any] | None) -> list[tuple[Groups, Path]]:
@@ -118,7 +121,7 @@ class RemainsOnDisk:
         return [(groups, group) for groups, group in found if groups is not None and group is not None]
 
     def _group(self, pod_name: str) -> Path | None:
-        return self._rung.parent / pod_name if self._rung.parent is not None else None
+        return self._own_group / pod_name if self._own_group is not None else None
 
 
 def read_spec(folder: Path) -> dict[str, Any] | None:

@@ -251,7 +251,7 @@ def main(arguments: Sequence[str]) -> int:
         except (NotAsScripted, DidNotStart, TackError) as error:
             if options.keep:
                 kept = shutil.copytree(
-                    tack.folder, f"{tack.folder}-kept", ignore=shutil.ignore_patterns("*.sock")
+                    tack.folder, f"{tack.folder}-kept", ignore=shutil.ignore_patterns("run", "bell")
                 )
                 _say(f"Its folder is kept as {kept}.")
             _say(f"not as scripted:\n{error}")

@@ -16,11 +16,12 @@ MEBIBYTE = 1024 * 1024
 PATIENCE = 20.0
 
 
-def settings(folder: Path, *, memory_by: str = "auto") -> LocalSettings:
+def settings(folder: Path, *, memory_by: str = "auto", name: str = "local") -> LocalSettings:
     """Of an executor whose folders lie in this one."""
+    folder.mkdir(exist_ok=True, mode=0o755)
     (folder / "agent").mkdir(exist_ok=True, mode=0o700)
     return LocalSettings(
-        name="local",
+        name=name,
         nodes=2,
         cpu_millicores=1000,
         memory_bytes=1024 * MEBIBYTE,

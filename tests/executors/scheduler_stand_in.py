@@ -119,12 +119,14 @@ class SchedulerStandIn:
     def _work(self, body: Json) -> Json:
         self.requests.append(body)
         self.changed.notify_all()
-        known = set(body["runs"])
+        known, stopping = set(body["runs"]), set(body["stopping"])
         until = time.monotonic() + body["waitSeconds"]
         while True:
             answer = {
                 "leases": [lease for run_id, lease in self._leased.items() if run_id not in known],
-                "stop": [stop for run_id, stop in self._stops.items() if run_id not in self._ended()],
+                "stop": [
+                    stop for run_id, stop in self._stops.items() if run_id not in self._ended() | stopping
+                ],
                 "forget": sorted(self._forgets & known),
                 "missed": sorted(self.misses - known - self._ended()),
             }

@@ -214,6 +214,18 @@ class TestStops:
         assert started.wait() == 0
         assert processes_of(run_id) == []
 
+    def test_the_scheduler_hears_which_runs_are_being_stopped_and_need_not_say_it_again(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        run_id = scheduler.lease("trap '' TERM; while :; do sleep 0.2; done")
+        scheduler.wait_for(run_id, "running")
+        assert scheduler.requests[-1]["stopping"] == []
+        scheduler.stop(run_id, grace_seconds=3)
+        scheduler.wait_until(lambda: True if run_id in scheduler.requests[-1]["stopping"] else None)
+        asked = len(scheduler.requests)
+        scheduler.wait_for(run_id, "cancelled")
+        assert len(scheduler.requests) - asked < 5
+
     def test_asked_twice_to_end_an_agent_drops_the_grace(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:

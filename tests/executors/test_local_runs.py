@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.executors.capture import KEPT_BYTES
+from scheduler.executors.local import LocalExecutor
 from scheduler.executors.protocol import (
     EnforcedBy,
     KilledBy,
@@ -16,7 +17,7 @@ from scheduler.executors.protocol import (
     RunPhase,
 )
 from tests.executors.agents import processes_of
-from tests.executors.places import MEBIBYTE, Bench, lease, only_container, output_of
+from tests.executors.places import MEBIBYTE, Bench, lease, only_container, output_of, settings
 
 ALLOCATE = "dd if=/dev/zero of=/dev/null bs=100M count=1"
 
@@ -308,6 +309,19 @@ class TestRemains:
         bench.executor.remove(given.pod_name)
         assert not bench.executor.remains(given.pod_name).present
         assert processes_of(given.run_id) == []
+
+    def test_two_executors_of_one_machine_do_not_meet_in_the_name_of_a_job(
+        self, bench: Bench, rung: str
+    ) -> None:
+        here = bench.start(lease("sleep 8617", job="j1"))
+        bench.running(here)
+        elsewhere = LocalExecutor(settings(bench.folder / "other", memory_by=rung, name="other"))
+        with Bench(elsewhere, bench.folder / "other") as other:
+            there = other.start(lease("sleep 8617", job="j1"))
+            other.running(there)
+            elsewhere.remove(there.pod_name)
+            assert other.processes(there) == []
+        assert len(bench.processes(here)) == 2
 
     def test_removing_what_is_not_there_does_no_harm(self, bench: Bench) -> None:
         bench.executor.remove("armada-none-0")
