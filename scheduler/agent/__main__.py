@@ -23,7 +23,7 @@ from scheduler.config import ConfigurationInvalid
 from scheduler.executors.ladder import RungMissingError
 from scheduler.executors.local import LocalExecutor, LocalExecutorError, LocalSettings
 from scheduler.executors.memory import AUTO, CGROUP1, CGROUP2, POLL
-from scheduler.executors.protocol import CategoryDescription, Executor, Heartbeat
+from scheduler.executors.protocol import CategoryDescription, Executor, Heartbeat, WorkRequest
 from scheduler.fields import written_out
 
 VERSION = "1"
@@ -88,14 +88,14 @@ def _run(options: argparse.Namespace, configuration: AgentConfiguration) -> None
         describe=_describer(options.name, executor, configuration),
         first_heard=_say_ready,
     )
+    request = _requester(options.name, agent)
     asker = Asker(
         client(),
-        executor=options.name,
-        known_runs=lambda: agent.known_runs,
+        request=request,
         deliver=lambda work, done: agent.tell(work, done=done),
         after=heart.was_heard,
     )
-    farewell = Farewell(client(), executor=options.name, heart=heart, agent=agent)
+    farewell = Farewell(client(), request=request, heart=heart, agent=agent)
     _heed_signals(agent, farewell)
     heart.start()
     asker.start()
@@ -145,6 +145,14 @@ def _describer(name: str, executor: Executor, configuration: AgentConfiguration)
         )
 
     return describe
+
+
+def _requester(name: str, agent: Agent) -> Callable[[float], WorkRequest]:
+    def request(wait_seconds: float) -> WorkRequest:
+        runs, stopping = agent.known_runs, agent.stopping_runs
+        return WorkRequest(executor=name, runs=runs, stopping=stopping, wait_seconds=wait_seconds)
+
+    return request
 
 
 def _local_settings(options: argparse.Namespace, configuration: AgentConfiguration) -> LocalSettings:

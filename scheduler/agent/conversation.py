@@ -98,14 +98,12 @@ class Asker:
         self,
         client: SchedulerClient,
         *,
-        executor: str,
-        known_runs: Callable[[], tuple[str, ...]],
+        request: Callable[[float], WorkRequest],
         deliver: Callable[[Work, Callable[[], None]], None],
         after: threading.Event,
     ) -> None:
         self._client = client
-        self._executor = executor
-        self._known_runs = known_runs
+        self._request = request
         self._deliver = deliver
         self._after = after
         self._ended = threading.Event()
@@ -125,11 +123,8 @@ class Asker:
         pause = 0.0
         last = Work()
         while not self._ended.wait(pause):
-            runs = self._known_runs()
             try:
-                work = self._client.work(
-                    WorkRequest(executor=self._executor, runs=runs, wait_seconds=WAIT_SECONDS)
-                )
+                work = self._client.work(self._request(WAIT_SECONDS))
             except _ERRORS as error:
                 complaints.about(error)
                 pause = min(max(FIRST_PAUSE, pause * 2), LONGEST_PAUSE)

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from collections.abc import Callable
 
 from scheduler.agent.client import InvalidRequestError, NotAllowedError, SchedulerClient, UnreachableError
 from scheduler.agent.conversation import Heart
@@ -16,9 +17,11 @@ PATIENCE_SECONDS = 3.0
 class Farewell:
     """Waits to be asked, on a thread of its own."""
 
-    def __init__(self, client: SchedulerClient, *, executor: str, heart: Heart, agent: Agent) -> None:
+    def __init__(
+        self, client: SchedulerClient, *, request: Callable[[float], WorkRequest], heart: Heart, agent: Agent
+    ) -> None:
         self._client = client
-        self._executor = executor
+        self._request = request
         self._heart = heart
         self._agent = agent
         self._asked: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -41,6 +44,6 @@ class Farewell:
 
     def _last_word(self) -> Work:
         try:
-            return self._client.work(WorkRequest(executor=self._executor, runs=self._agent.known_runs))
+            return self._client.work(self._request(0.0))
         except (UnreachableError, NotAllowedError, InvalidRequestError, WireError):
             return Work()

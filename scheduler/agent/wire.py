@@ -47,7 +47,12 @@ def heartbeat_json(heartbeat: Heartbeat) -> Json:
 
 def work_request_json(request: WorkRequest) -> Json:
     """Body of a request for work."""
-    return {"executor": request.executor, "runs": list(request.runs), "waitSeconds": request.wait_seconds}
+    return {
+        "executor": request.executor,
+        "runs": list(request.runs),
+        "stopping": list(request.stopping),
+        "waitSeconds": request.wait_seconds,
+    }
 
 
 def work_from_json(value: Any) -> Work:

@@ -14,10 +14,10 @@ LEASES_PER_ANSWER = 500
 """More come with the next answer, which is asked for as soon as these are known."""
 
 
-def work_for(*, executor: str, known_runs: Collection[str]) -> Work:
+def work_for(*, executor: str, known_runs: Collection[str], stopping: Collection[str] = ()) -> Work:
     """What the executor has to do, given the runs it knows of. Asking changes nothing; constant queries.
 
-    Leases are the runs made for it that it does not know yet. Whatever it knows that has ended here, or never
+    Leases are the runs made for it that it does not know yet. Stops leave out what it stops already. Whatever it knows that has ended here, or never
     was its own, it can forget; what it has said it took up and knows nothing of is missed.
     """
     known = {run_id: _uuid(run_id) for run_id in known_runs}
@@ -26,7 +26,7 @@ def work_for(*, executor: str, known_runs: Collection[str]) -> Work:
     missed = (run_id for run_id, is_at_work in active.items() if is_at_work and run_id not in ids)
     return Work(
         leases=_leases(executor, ids),
-        stop=_stops(executor),
+        stop=_stops(executor, {run_id for text in stopping if (run_id := _uuid(text))}),
         forget=tuple(sorted(text for text, run_id in known.items() if run_id not in active)),
         missed=tuple(sorted(str(run_id) for run_id in missed)),
     )
@@ -68,11 +68,15 @@ def _lease(run: Run) -> Lease:
     )
 
 
-def _stops(executor: str) -> tuple[Stop, ...]:
+def _stops(executor: str, stopping: Collection[UUID]) -> tuple[Stop, ...]:
     """Runs of jobs somebody cancelled, also those the executor has not heard of: it answers that they ended."""
-    runs = Run.objects.filter(
-        executor=executor, state__in=ACTIVE_RUN_STATES, job__cancel_requested_at__isnull=False
-    ).order_by("id")
+    runs = (
+        Run.objects.filter(
+            executor=executor, state__in=ACTIVE_RUN_STATES, job__cancel_requested_at__isnull=False
+        )
+        .exclude(id__in=stopping)
+        .order_by("id")
+    )
     rows = runs.values_list("id", "job__grace_period_seconds", "job__cancel_user", "job__cancel_reason")
     return tuple(
         Stop(run_id=str(run_id), grace_seconds=float(grace), reason=reason or f"Cancelled by {user}")

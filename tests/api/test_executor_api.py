@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from lookout.api import closing
 from lookout.api.executor.bell import WORK_BELL
 from scheduler.models import Executor, Run, RunError, RunOutput
+from scheduler.models.clock import database_now
 from scheduler.states import RunState
 from tests.api.caller import Caller, agent
 from tests.factories import make_executor, make_job, make_run
@@ -161,16 +162,16 @@ def listening() -> None:
 class Waiting:
     """An agent that waits for work in a thread of its own."""
 
-    def __init__(self, local: Caller, *, seconds: float) -> None:
+    def __init__(self, local: Caller, *, seconds: float, **more: list[str]) -> None:
         self.body: Any = None
         self.seconds = 0.0
-        self._thread = threading.Thread(target=self._ask, args=(local, seconds))
+        asked = {"executor": "local", "runs": [], "waitSeconds": seconds, **more}
+        self._thread = threading.Thread(target=self._ask, args=(local, asked))
         self._thread.start()
 
-    def _ask(self, local: Caller, seconds: float) -> None:
+    def _ask(self, local: Caller, asked: dict[str, Any]) -> None:
         begin = time.monotonic()
         try:
-            asked = {"executor": "local", "runs": [], "waitSeconds": seconds}
             self.body = local.post("executor/v1/work", asked).body
         finally:
             self.seconds = time.monotonic() - begin
@@ -193,6 +194,17 @@ def test_a_bell_ends_the_wait_at_once(local: Caller) -> None:
         Executor.objects.wake(["local"])
     assert [lease["runId"] for lease in waiting.answer()["leases"]] == [str(run.id)]
     assert waiting.seconds < 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_stop_that_is_known_does_not_end_the_wait(local: Caller) -> None:
+    job = make_job(cancel_requested_at=database_now(), cancel_user="bob")
+    run = str(make_run(job, executor=make_executor()).id)
+    waiting = Waiting(local, seconds=0.5, runs=[run], stopping=[run])
+    assert waiting.answer()["stop"] == []
+    assert waiting.seconds >= 0.5
+    unheard_of = Waiting(local, seconds=20, runs=[run])
+    assert [stop["runId"] for stop in unheard_of.answer()["stop"]] == [run]
 
 
 @pytest.mark.django_db(transaction=True)

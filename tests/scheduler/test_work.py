@@ -93,6 +93,17 @@ def test_a_cancelled_job_is_stopped_and_not_leased_again() -> None:
     }
 
 
+def test_a_stop_that_the_executor_knows_of_is_not_told_again() -> None:
+    executor = make_executor("local")
+    runs = [
+        str(make_run(make_job(cancel_requested_at=database_now(), cancel_user="bob"), executor=executor).id)
+        for _ in range(2)
+    ]
+    told = work_for(executor="local", known_runs=runs, stopping=[runs[0].upper(), "no run id at all"])
+    assert [stop.run_id for stop in told.stop] == [runs[1]]
+    assert work_for(executor="local", known_runs=runs, stopping=runs).is_empty
+
+
 def test_what_has_ended_here_or_was_never_this_executors_can_be_forgotten() -> None:
     executor = make_executor("local")
     going = make_run(make_job(), executor=executor)

@@ -89,7 +89,7 @@ class WorkEndpoint(AgentEndpoint):
         """Ask for leases, for runs to stop, and for runs to forget.
 
         Answers at once when there is any, else when there is or after `waitSeconds`. Asking again hands out
-        the same: a lost answer loses nothing.
+        the same: a lost answer loses nothing. Stops of runs that are `stopping` are not told again.
         """
         asked = body_of(request, WorkRequest, limit=8 * MOST_BODY_BYTES, bounds=_BOUNDS)
         _own(request, asked.executor)
@@ -123,7 +123,7 @@ def _own(request: Request, executor: str) -> None:
 
 
 def _wait_for_work(asked: WorkRequest) -> Work:
-    work = work_for(executor=asked.executor, known_runs=asked.runs)
+    work = work_for(executor=asked.executor, known_runs=asked.runs, stopping=asked.stopping)
     if not work.is_empty or not asked.wait_seconds:
         return work
     with SEATS.taken() as seated:
@@ -136,7 +136,7 @@ def _wait_in_a_seat(asked: WorkRequest) -> Work:
     end = time.monotonic() + asked.wait_seconds
     while True:
         ticket = WORK_BELL.ticket(asked.executor)
-        work = work_for(executor=asked.executor, known_runs=asked.runs)
+        work = work_for(executor=asked.executor, known_runs=asked.runs, stopping=asked.stopping)
         left = end - time.monotonic()
         if not work.is_empty or left <= 0 or is_closing():
             return work
