@@ -7,7 +7,7 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from lookout.api.bodies import object_of_json
+from lookout.api.json_reading import object_of_json
 from policies.problems import DocumentInvalid
 from scheduler.actors import Role
 from tests.api.caller import Caller, caller

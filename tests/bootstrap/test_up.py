@@ -112,7 +112,9 @@ def test_ctrl_c_gives_running_jobs_back_unattempted_and_the_next_start_runs_them
         eventually(lambda: client.job(submitted.job_id).state == "running")
         returned, again = client.job(submitted.job_id).runs
         assert (returned.state, again.state) == ("lease_returned", "running")
-        assert again.leased_at is not None and again.leased_at > stopped, "leased to an agent that was leaving"
+        assert again.leased_at is not None and again.leased_at > stopped, (
+            "leased to an agent that was leaving"
+        )
         assert returned.json.get("attempted") in (False, None)
         assert list(client.decisions(job_id=submitted.job_id)) == []
         client.cancel_jobs([submitted.job_id])
