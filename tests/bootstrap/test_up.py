@@ -50,8 +50,10 @@ def test_everything_it_wrote_is_for_the_eyes_of_its_user_only(up: Up) -> None:
 def test_the_configuration_it_writes_switches_retry_policies_on_and_knows_oom(up: Up) -> None:
     configuration = yaml.safe_load((up.var / "tack.yaml").read_text())
     assert configuration["scheduling"]["retryPolicy"]["enabled"] is True
-    (oom,) = configuration["application"]["errorCategories"]["categories"]
-    assert (oom["name"], oom["action"]) == ("oom", "Delete")
+    actions = {
+        each["name"]: each["action"] for each in configuration["application"]["errorCategories"]["categories"]
+    }
+    assert actions["oom"] == "Delete"
 
 
 def test_a_second_one_on_the_same_folder_is_refused_and_harms_nothing(up: Up) -> None:
