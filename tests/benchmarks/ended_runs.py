@@ -6,7 +6,7 @@ one of 16 sizes and the message are its own. They lie in a schema of their own, 
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,16 +157,23 @@ def poured(line: Connection, other: Connection) -> Iterator[None]:
 
     Everything but the commit is done when the block begins, the checkpoint included.
     """
-    with line.transaction():
-        line.execute("SET LOCAL client_min_messages = warning")
-        # All that belongs to jobs but the template's rows goes, indexes and all: each storm finds the same tables.
-        line.execute("TRUNCATE scheduler_job CASCADE")
-        line.execute("UPDATE scheduler_jobset SET last_event = 0 WHERE last_event > 0")
+    _empty(line)
     other.execute("VACUUM scheduler_jobset")
     with line.transaction():
         pour(line)
         other.execute("CHECKPOINT")
         yield
+
+
+def _empty(line: Connection) -> None:
+    """All that belongs to jobs goes, indexes and all, so that each storm finds the same tables."""
+    while True:
+        # A sweep reads the same tables in another order; where the two wait for each other, one tries again.
+        with suppress(psycopg.errors.DeadlockDetected), line.transaction():
+            line.execute("SET LOCAL client_min_messages = warning")
+            line.execute("TRUNCATE scheduler_job CASCADE")
+            line.execute("UPDATE scheduler_jobset SET last_event = 0 WHERE last_event > 0")
+            return
 
 
 def pour(line: Connection) -> None:
