@@ -23,6 +23,8 @@ _FAST_FIRST = (
     "cli",
     "scheduler",
     "api",
+    "hostile",
+    "fuzz",
     "pages",
     "docs",
     "hostile",
