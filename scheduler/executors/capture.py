@@ -22,9 +22,11 @@ class Capture:
         if room > 0:
             self._head += data[:room]
             data = data[room:]
-        if data:
-            self._tail += data[-self._kept :]
-            if len(self._tail) > self._kept:
+        if len(data) >= self._kept:
+            self._tail = bytearray(data[-self._kept :])
+        else:
+            self._tail += data
+            if len(self._tail) > 8 * self._kept:  # cut rarely: each cut moves what is kept
                 del self._tail[: -self._kept]
 
     @property
@@ -35,12 +37,12 @@ class Capture:
     @property
     def tail(self) -> bytes:
         """The last bytes, without any that are in the head."""
-        return bytes(self._tail)
+        return bytes(self._tail[-self._kept :])
 
     @property
     def dropped_bytes(self) -> int:
         """How many bytes between the two were not kept."""
-        return self._total - len(self._head) - len(self._tail)
+        return self._total - len(self._head) - min(len(self._tail), self._kept)
 
 
 def last_lines(capture: Capture) -> str:

@@ -1,6 +1,7 @@
 """One container of a run while its runner holds it: a process, its output, its end. Standard library only."""
 
 import contextlib
+import fcntl
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ from scheduler.executors.spawning import Command, NotStartedError, start
 START_ERROR_CODE = 128
 KILLED_CODE = 128 + signal.SIGKILL
 _PIECE = 256 * 1024
+_PIPE = 1024 * 1024
 
 
 class Container:
@@ -56,6 +58,8 @@ class Container:
         """Start it; a command that cannot be started ends it at once."""
         self.output, inner = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self.output, False)
+        with contextlib.suppress(OSError):  # a user may have no more such pipes: then it is a smaller one
+            fcntl.fcntl(inner, fcntl.F_SETPIPE_SZ, _PIPE)
         command = Command(
             argv=self._spec["argv"],
             environment=self._spec["environment"],

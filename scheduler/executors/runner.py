@@ -46,6 +46,7 @@ MEMORY, DEADLINE, STOPPED, SIGNALLED = "memory", "deadline", "stop", "signal"
 _CLEAR_SECONDS = 10.0
 _KILL_AGAIN_SECONDS = 0.05
 _ALERT_SECONDS = 0.5
+_PIECES_AT_ONCE = 16
 
 
 def write_json(path: Path, value: Any, *, durable: bool = False) -> None:
@@ -92,6 +93,7 @@ class Run:
         self._over_limit = False
         self._kill_at: float | None = None
         self._alert_until = 0.0
+        self._looked_at = 0.0
         self._warnings: list[str] = []
         self._woken, self._wake = _wakeup_pipe()
         self._poll = select.poll()
@@ -131,14 +133,17 @@ class Run:
                     os.read(self._woken, 4096)
             else:
                 self._take_output(descriptor)
-        self._look_after_memory()
+        if self._is_time_for_memory():
+            self._look_after_memory()
         self._reap()
         self._look_at_clock()
 
     def _take_output(self, descriptor: int) -> None:
         for container in self._containers:
             if container.output == descriptor:
-                container.read(self._capture)
+                for _ in range(_PIECES_AT_ONCE):
+                    if not container.read(self._capture):
+                        break
                 if not container.writes:
                     self._poll.unregister(descriptor)
                 return
@@ -185,7 +190,14 @@ class Run:
                     if any(each.runs for each in self._containers):  # else all that is left is cleared away
                         self._guard.kill(container)
 
+    def _is_time_for_memory(self) -> bool:
+        """Output comes more often than a look at memory is worth."""
+        now = time.monotonic()
+        every = self._guard.interval or 0.0
+        return now < self._alert_until or now - self._looked_at >= every
+
     def _look_after_memory(self) -> None:
+        self._looked_at = time.monotonic()
         over = self._guard.over_limit()
         for container in over:
             container.over_limit = True

@@ -82,7 +82,8 @@ class Bench:
             for each in self._seen:
                 if each.run_id == given.run_id and each.phase in phases:
                     return each
-            assert time.monotonic() < until, f"not within {PATIENCE} s: {phases}; seen: {self._seen}"
+            seen = [each.phase for each in self._seen if each.run_id == given.run_id]
+            assert time.monotonic() < until, f"not within {PATIENCE} s: {phases}; seen: {seen}"
             self._seen += self.executor.observe(timeout=1.0)
 
     def processes(self, given: Lease) -> list[int]:

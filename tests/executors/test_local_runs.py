@@ -120,7 +120,7 @@ class TestTime:
         given = bench.start(
             lease("trap '' TERM; (setsid sleep 8617 &); echo ready > ready; while :; do sleep 1; done")
         )
-        bench.running(given)
+        _await_file(bench, given.pod_name, "ready")
         bench.executor.stop(given.run_id, grace_seconds=0.3)
         seen = bench.end_of(given)
         assert seen.exit is not None
@@ -138,23 +138,23 @@ class TestTime:
         assert seen.exit.killed_by is KilledBy.STOP
 
     def test_a_second_stop_shortens_the_grace(self, bench: Bench) -> None:
-        given = bench.start(lease("trap '' TERM; while :; do sleep 1; done"))
-        bench.running(given)
+        given = bench.start(lease("trap '' TERM; echo > ready; while :; do sleep 1; done"))
+        _await_file(bench, given.pod_name, "ready")
         bench.executor.stop(given.run_id, grace_seconds=600)
         bench.executor.stop(given.run_id, grace_seconds=0)
         assert bench.end_of(given).phase is RunPhase.FAILED
 
 
 class TestOutput:
-    def test_much_output_is_bounded_and_never_blocks(self, bench: Bench) -> None:
-        seen = bench.run("echo first; head -c 50000000 /dev/zero; echo; echo last")
+    def test_a_gigabyte_of_output_is_bounded_and_never_blocks(self, bench: Bench) -> None:
+        seen = bench.run("echo first; head -c 1000000000 /dev/zero; echo; echo last")
         assert seen.exit is not None
         output = seen.exit.output
         assert output is not None
         assert output.head.startswith(b"first\n")
         assert output.tail.endswith(b"\nlast\n")
         assert (len(output.head), len(output.tail)) == (KEPT_BYTES, KEPT_BYTES)
-        assert output.dropped_bytes == 50_000_000 + len("first\n\nlast\n") - 2 * KEPT_BYTES
+        assert output.dropped_bytes == 1_000_000_000 + len("first\n\nlast\n") - 2 * KEPT_BYTES
 
     def test_bytes_that_are_no_text_arrive_as_they_are(self, bench: Bench) -> None:
         seen = bench.run(r"printf '\377\000\033[31m'; exit 1")
