@@ -146,13 +146,16 @@ class Categories:
         return Classification(failure=self.default)
 
     def names_with_disposition(self) -> tuple[tuple[str, Disposition], ...]:
-        """Every category that failures can get here, in order, the default last; none when switched off."""
+        """Every category that failures can get here, in order, the default last; none when switched off.
+
+        The default is told as retained, whatever its name is given elsewhere: what no rule matches is kept.
+        """
         if not self.enabled:
             return ()
-        named = tuple((category.name, category.disposition) for category in self.categories)
-        if not self.default.category or self.default.category in dict(named):
-            return named
-        return (*named, (self.default.category, Disposition.RETAIN))
+        named = {category.name: category.disposition for category in self.categories}
+        if self.default.category:
+            named[self.default.category] = Disposition.RETAIN
+        return tuple(named.items())
 
 
 def _classified(category: Category, index: int, evidence: Evidence) -> Classification:

@@ -32,8 +32,8 @@ def check_deployment(
 ) -> DeploymentCheck:
     """Look for categories nobody knows or somebody retains, and for a node label nobody tracks.
 
-    Remains that are retained hold the name of the next run. With no executor heard of nothing is known, and
-    everything is a warning.
+    Remains that are retained hold the name of the next run; those of a failure without a category always are.
+    With no executor heard of nothing is known, and everything is a warning.
     """
     problems = [
         problem for index, rule in enumerate(policy.rules) for problem in _of_rule(index, rule, executors)
@@ -47,7 +47,9 @@ def check_deployment(
         return DeploymentCheck(warnings=tuple(_unheard(problems)))
     blind = sorted({executor.name for executor in executors} - set(tracking))
     warnings = [_partly_tracked(path, node_id_label, blind) for path in avoiding if tracking and blind]
-    return DeploymentCheck(problems=tuple(problems), warnings=tuple(warnings))
+    return DeploymentCheck(
+        problems=tuple(problems), warnings=(*_perhaps_without_category(policy, executors), *warnings)
+    )
 
 
 def _of_rule(index: int, rule: Rule, executors: Sequence[HeardExecutor]) -> list[Problem]:
@@ -73,7 +75,29 @@ def _of_default(policy: Policy, executors: Sequence[HeardExecutor]) -> list[Prob
     taken = {rule.on_category for rule in policy.rules if not rule.on_subcategory}
     left = sorted({name for executor in executors for name in executor.categories} - taken)
     found = [(name, _retaining(name, executors)) for name in left]
-    return [_retained("defaultAction", name, retaining) for name, retaining in found if retaining]
+    told = [_retained("defaultAction", name, retaining) for name, retaining in found if retaining]
+    lacking = sorted(executor.name for executor in executors if not _retains_some(executor))
+    return [*told, _without_category(lacking)] if lacking or not executors else told
+
+
+def _perhaps_without_category(policy: Policy, executors: Sequence[HeardExecutor]) -> list[Problem]:
+    """Where a default category may catch what no rule recognises, or may not: it is not told apart from others."""
+    perhaps = sorted(executor.name for executor in executors if _retains_some(executor))
+    return [_without_category(perhaps)] if perhaps and policy.default_action is Action.RETRY else []
+
+
+def _retains_some(executor: HeardExecutor) -> bool:
+    """An executor with a default category retains it, so without a retained one it has none."""
+    return Disposition.RETAIN in executor.categories.values()
+
+
+def _without_category(executors: Sequence[str]) -> Problem:
+    message = (
+        f"{_executors(executors)} the remains of a run whose failure has no category, which then hold the name of "
+        "the next run. Give such failures a category with the action Delete there and let a rule retry it, or "
+        "write the policy by force."
+    )
+    return Problem(path="defaultAction", message=message, code="no_category_retained")
 
 
 def _retaining(category: str, executors: Iterable[HeardExecutor]) -> list[str]:
@@ -85,7 +109,8 @@ def _retaining(category: str, executors: Iterable[HeardExecutor]) -> list[str]:
 def _retained(path: str, category: str, executors: Sequence[str]) -> Problem:
     message = (
         f"{_executors(executors)} the remains of a run that ends in category '{category}', which then hold the "
-        "name of the next run. Give the category the action Delete there, or let this policy not retry it."
+        "name of the next run. Give the category the action Delete there (a defaultCategory is always retained: "
+        "take another for it), or let this policy not retry it."
     )
     return Problem(path=path, message=message, code="category_retained")
 

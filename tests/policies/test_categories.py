@@ -130,6 +130,11 @@ def test_an_executor_can_tell_every_category_it_may_give() -> None:
     assert named == (("found", Disposition.DELETE), ("other", Disposition.RETAIN))
 
 
+def test_a_default_category_is_told_as_retained_though_it_is_one_whose_remains_are_deleted() -> None:
+    named = categories({"onConditions": ["Evicted"]}, defaultCategory="found").names_with_disposition()
+    assert named == (("found", Disposition.RETAIN),)
+
+
 def test_every_problem_of_a_configuration_is_told_at_once() -> None:
     config = {
         "enabled": True,

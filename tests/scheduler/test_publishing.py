@@ -255,9 +255,37 @@ def test_a_default_retry_reaches_the_categories_that_no_rule_takes() -> None:
     make_executor("other", categories=[{"name": "flaky", "disposition": "Delete"}])
     with pytest.raises(DocumentInvalid) as refused:
         create_policy(policy=policy(rules=rules, defaultAction="Retry"), actor=OLGA, config=CONFIG)
-    assert [problem.path for problem in refused.value.problems] == ["defaultAction"] * 2
-    assert "'flaky'" in str(refused.value)
-    assert "'slow'" in str(refused.value)
+    flaky, slow, none = refused.value.problems
+    assert {problem.path for problem in refused.value.problems} == {"defaultAction"}
+    assert "category 'flaky'" in flaky.message
+    assert "category 'slow'" in slow.message
+    assert "Executor 'other' retains the remains of a run whose failure has no category" in none.message
+
+
+def test_a_default_retry_is_refused_since_failures_without_a_category_are_retained() -> None:
+    make_executor()
+    found = problems(policy(defaultAction="Retry"))
+    assert set(found) == {"defaultAction"}
+    assert "Executor 'local' retains the remains of a run whose failure has no category" in found["defaultAction"]
+    forced = policy(defaultAction="Retry")
+    assert create_policy(policy=forced, actor=OLGA, config=CONFIG, force=True).changed
+
+
+def test_with_no_executor_heard_of_a_default_retry_is_a_warning() -> None:
+    check = deployment_check(policy(defaultAction="Retry", rules=[]), config=CONFIG)
+    assert (check.problems, [warning.path for warning in check.warnings]) == ((), ["defaultAction"])
+
+
+def test_where_a_default_category_may_be_the_one_that_fails_a_default_retry_is_a_warning() -> None:
+    make_executor(categories=[{"name": "other", "disposition": "Retain"}])
+    rules = [{"action": "Fail", "onCategory": "other"}]
+    check = deployment_check(policy(rules=rules, defaultAction="Retry"), config=CONFIG)
+    assert (check.problems, [warning.path for warning in check.warnings]) == ((), ["defaultAction"])
+
+
+def test_a_rule_that_retries_the_default_category_is_refused() -> None:
+    make_executor(categories=[{"name": "other", "disposition": "Retain"}])
+    assert "defaultCategory" in problems(policy(rules=[retry("other")]))["rules[0].onCategory"]
 
 
 def test_the_category_of_the_system_itself_is_always_known() -> None:
