@@ -11,13 +11,20 @@ from lookout.cli import words
 from lookout.cli.printing import NONE, age, console, plain, print_as, size, span, state_text, table
 from lookout.client import Client, JobDetail, NotFound, Run
 
+LEASE_RETURNED = "lease_returned"
+
 
 @words.get.command("job")
 @click.argument("job_id", metavar="ID")
-@click.option("--output", "with_output", is_flag=True, help="With what the last run wrote.")
+@click.option("--output", "with_output", is_flag=True, help="With what its last run to start wrote.")
+@click.option(
+    "--run", "number", type=click.IntRange(min=1), metavar="N", help="With --output: what run N wrote."
+)
 @words.output_option("text", "json", "yaml")
-def get_command(job_id: str, form: str, *, with_output: bool) -> None:
+def get_command(job_id: str, number: int | None, form: str, *, with_output: bool) -> None:
     """Show a job: facts, runs, decisions, its last error."""
+    if number and not with_output:
+        raise click.UsageError("--run says whose output to show: give --output, too.")
     tack = words.client()
     job = tack.job(job_id)
     if form != "text":
@@ -28,7 +35,7 @@ def get_command(job_id: str, form: str, *, with_output: bool) -> None:
     _print_runs(out, job)
     _print_last_error(out, job)
     if with_output:
-        _print_output(out, tack, job)
+        _print_output(out, tack, job, number)
 
 
 def _facts(job: JobDetail) -> Table:
@@ -106,25 +113,45 @@ def _decided(run: Run) -> str:
 
 
 def _print_last_error(out: Console, job: JobDetail) -> None:
-    run = next((run for run in reversed(job.runs) if run.error and run.error.message), None)
+    """Of the last failure; of a lease that came back, only where nothing failed."""
+    told = [run for run in reversed(job.runs) if run.error and run.error.message]
+    run = next((run for run in told if run.state != LEASE_RETURNED), next(iter(told), None))
     if run and run.error:
         out.print(Text(f"\nLast error, of run {run.number}:", style="bold"))
         out.print(Text(plain(run.error.message.rstrip())))
 
 
-def _print_output(out: Console, tack: Client, job: JobDetail) -> None:
-    if not job.runs:
+def _print_output(out: Console, tack: Client, job: JobDetail, number: int | None) -> None:
+    run = _run_to_show(job, number)
+    if run is None:
         out.print("\nThere is no output: the job has not run.")
         return
-    last = job.runs[-1]
     try:
-        written = tack.run_output(last.run_id)
+        written = tack.run_output(run.run_id)
     except NotFound:
         written = ""
-    out.print(
-        Text(
-            f"\nOutput of run {last.number}:" if written else f"\nRun {last.number} left no output.",
-            style="bold",
-        )
-    )
-    click.echo(plain(written), nl=not written.endswith("\n") if written else False)
+    out.print(Text(f"\n{_headline(run, written)}", style="bold"))
+    if written:
+        click.echo(plain(written), nl=not written.endswith("\n"))
+
+
+def _run_to_show(job: JobDetail, number: int | None) -> Run | None:
+    """The run of that number, else the last one that started, else the last one."""
+    if number is None:
+        started = [run for run in job.runs if run.started_at]
+        return next(reversed(started or job.runs), None)
+    found = next((run for run in job.runs if run.number == number), None)
+    if found is None:
+        there = f"It has runs 1 to {len(job.runs)}" if job.runs else "It has not run"
+        raise click.ClickException(f"Job {job.job_id} has no run {number}. {there}.")
+    return found
+
+
+def _headline(run: Run, written: str) -> str:
+    if written:
+        return f"Output of run {run.number}:"
+    if not run.ended_at:
+        return f"Run {run.number} has not ended. Its output comes with its end."
+    if not run.started_at:
+        return f"Run {run.number} has no output: it never started."
+    return f"Run {run.number} left no output."

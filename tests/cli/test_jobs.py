@@ -206,6 +206,36 @@ def test_get_job_without_output_says_so(server: SmallServer, tack: Tack) -> None
     assert tack("get", "job", JOB_ID, "--output").out.endswith("Run 1 left no output.\n")
 
 
+def test_get_job_prints_the_output_of_the_run_that_is_asked_for(server: SmallServer, tack: Tack) -> None:
+    server.on(f"GET jobs/{JOB_ID}", job_view() | {"spec": {}, "runs": [failed_run(), run_view(2)]})
+    server.on("GET runs/r1/output", Answer(pieces=("one",), media="text/plain"))
+    assert tack("get", "job", JOB_ID, "--output", "--run", "1").out.endswith("Output of run 1:\none\n")
+    refused = tack("get", "job", JOB_ID, "--output", "--run", "3")
+    assert (refused.code, "has no run 3. It has runs 1 to 2." in refused.err) == (1, True)
+    assert tack("get", "job", JOB_ID, "--run", "1").code == 2
+
+
+def test_get_job_says_that_output_comes_with_the_end_of_a_run(server: SmallServer, tack: Tack) -> None:
+    running = run_view(1, state="running", endedAt=None, exitCode=None)
+    server.on(f"GET jobs/{JOB_ID}", job_view(state="running") | {"spec": {}, "runs": [running]})
+    told = tack("get", "job", JOB_ID, "--output").out
+    assert told.endswith("Run 1 has not ended. Its output comes with its end.\n")
+
+
+def test_a_lease_that_came_back_hides_neither_the_last_error_nor_the_output(
+    server: SmallServer, tack: Tack
+) -> None:
+    taken = {"message": "The name is taken.", "reason": "", "containers": []}
+    returned = run_view(2, state="lease_returned", startedAt=None, exitCode=None, error=taken)
+    server.on(f"GET jobs/{JOB_ID}", job_view() | {"spec": {}, "runs": [failed_run(), returned]})
+    server.on("GET runs/r1/output", Answer(pieces=("one",), media="text/plain"))
+    told = tack("get", "job", JOB_ID, "--output").out
+    assert "Last error, of run 1:\nContainer main failed with exit code 137" in told
+    assert told.endswith("Output of run 1:\none\n")
+    never = tack("get", "job", JOB_ID, "--output", "--run", "2").out
+    assert never.endswith("Run 2 has no output: it never started.\n")
+
+
 def test_markup_in_what_jobs_say_stays_text(server: SmallServer, tack: Tack) -> None:
     run = failed_run(error={"message": "[red]boom[/red]", "reason": "AppError", "containers": []})
     server.on(f"GET jobs/{JOB_ID}", job_view() | {"spec": {}, "runs": [run]})

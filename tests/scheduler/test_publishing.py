@@ -264,9 +264,9 @@ def test_a_default_retry_reaches_the_categories_that_no_rule_takes() -> None:
 
 def test_a_default_retry_is_refused_since_failures_without_a_category_are_retained() -> None:
     make_executor()
-    found = problems(policy(defaultAction="Retry"))
-    assert set(found) == {"defaultAction"}
-    assert "Executor 'local' retains the remains of a run whose failure has no category" in found["defaultAction"]
+    [(path, message)] = problems(policy(defaultAction="Retry")).items()
+    assert path == "defaultAction"
+    assert "Executor 'local' retains the remains of a run whose failure has no category" in message
     forced = policy(defaultAction="Retry")
     assert create_policy(policy=forced, actor=OLGA, config=CONFIG, force=True).changed
 
