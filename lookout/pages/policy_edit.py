@@ -1,6 +1,7 @@
 """Write a policy as text: checked while typing, published as a new version, never over somebody else's."""
 
 from dataclasses import dataclass
+from itertools import chain, count
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -17,12 +18,13 @@ from scheduler.actors import Permission
 from scheduler.configured import configuration
 from scheduler.errors import AlreadyExists, Invalid, NotFound
 from scheduler.publishing import EditConflict, Published, create_policy, update_policy
+from scheduler.queries.names import policy_names
 from scheduler.queries.policies import PolicyDetail, policy_detail, policy_version
 
 BLANK = """\
 apiVersion: armadaproject.io/v1beta1
 kind: RetryPolicy
-name: oom-grow
+name: {name}
 retryLimit: 2
 defaultAction: Fail
 rules:
@@ -30,8 +32,11 @@ rules:
     onCategory: oom
     mutate:
       resources:
-        memory: {factor: 2}
+        memory: {{factor: 2}}
 """
+NOT_BY_FORCE = (
+    "Not published: tick “Publish it all the same” below what executors object to, or change the document."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +79,7 @@ def new_policy(request: PageRequest) -> HttpResponse:
     """The editor with an example; sent, it publishes version 1."""
     request.actor.require(Permission.CREATE_RETRY_POLICY)
     if request.method != "POST":
-        return _editor(request, Typed(text=BLANK), None)
+        return _editor(request, Typed(text=BLANK.format(name=_free_name())), None)
     return _publish(request, None)
 
 
@@ -112,15 +117,14 @@ def _publish(request: PageRequest, detail: PolicyDetail | None) -> HttpResponse:
     typed = Typed.of(request)
     reading = read_document(typed.text, name=detail.name if detail else None, config=configuration())
     if reading.policy is None or "check" in request.POST:
-        return _editor(
-            request, typed, detail, reading=reading, status=200 if "check" in request.POST else 400
-        )
+        status = 200 if "check" in request.POST else 409 if reading.name_is_taken else 400
+        return _editor(request, typed, detail, reading=reading, status=status)
     try:
         published = _write(request, typed, reading.policy, is_new=detail is None)
     except EditConflict as error:
         return _overtaken(request, typed, reading, error)
     except DocumentInvalid:  # what executors say; `reading` tells it with the way to publish all the same
-        return _editor(request, typed, detail, reading=reading, status=409)
+        return _editor(request, typed, detail, reading=reading, problem=NOT_BY_FORCE, status=409)
     except (AlreadyExists, Invalid, NotFound) as error:
         return _editor(request, typed, detail, reading=reading, problem=str(error), status=409)
     if published.changed:
@@ -128,6 +132,13 @@ def _publish(request: PageRequest, detail: PolicyDetail | None) -> HttpResponse:
     else:
         messages.info(request, f"Nothing changed: this is version {published.version} of {published.name}.")
     return redirect("policy", published.name)
+
+
+def _free_name() -> str:
+    """What a new policy is called until its author calls it something: a name that is not in use."""
+    used = set(policy_names())
+    numbered = (f"oom-grow-{number}" for number in count(2))
+    return next(name for name in chain(["oom-grow"], numbered) if name not in used)
 
 
 def _write(request: PageRequest, typed: Typed, policy: Policy, *, is_new: bool) -> Published:
@@ -172,6 +183,7 @@ def _editor(
     name = detail.name if detail else None
     context = {
         "typed": typed,
+        "typed_before": request.method == "POST",
         "force": typed.force,
         "detail": detail,
         "row": detail.row if detail else None,

@@ -1,7 +1,7 @@
 """What Tack reads in a policy document while it is written: problems with their lines, and a sentence per rule."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from policies.documents import DocumentInvalid, PolicyDraft, Problem, RuleDraft, read_policy
 from policies.policy import Action, Policy, Rule
@@ -9,6 +9,7 @@ from policies.tree import tree_of_text
 from policies.wording import default_sentence, limit_sentence, rule_sentence
 from scheduler.config import Configuration
 from scheduler.deployment import DeploymentCheck
+from scheduler.queries.names import policy_names
 from scheduler.queries.policies import deployment_check
 
 
@@ -43,6 +44,11 @@ class Reading:
     """What executors say to it; asked only when the document itself is right."""
 
     @property
+    def name_is_taken(self) -> bool:
+        """Nothing is wrong but the name, which another policy has."""
+        return {found.problem.code for found in self.problems} == {"taken"}
+
+    @property
     def is_right(self) -> bool:
         """It can be published, by force if need be."""
         return self.policy is not None
@@ -54,7 +60,7 @@ def read_document(text: str, *, name: str | None, config: Configuration) -> Read
         draft = read_policy(tree_of_text(text), envelope_required=True)
     except DocumentInvalid as error:
         return Reading(problems=tuple(_found(text, error.problems)))
-    problems = [*draft.problems, *_renamed(draft, name)]
+    problems = [*draft.problems, *_renamed(draft, name), *_taken(draft, name)]
     policy = None if problems else draft.policy()
     return Reading(
         policy=policy,
@@ -109,8 +115,23 @@ def _renamed(draft: PolicyDraft, name: str | None) -> list[Problem]:
     return [Problem(path="name", message=message, code="renamed")]
 
 
+def _taken(draft: PolicyDraft, name: str | None) -> list[Problem]:
+    if name is not None or draft.name not in policy_names():
+        return []
+    message = f"Retry policy '{draft.name}' exists already. Choose another name, or edit that policy."
+    return [Problem(path="name", message=message, code="taken")]
+
+
 def _found(text: str, problems: Sequence[Problem]) -> Iterator[FoundProblem]:
     lines = text.splitlines()
-    for problem in problems:
+    for given in problems:
+        problem = replace(given, line=None) if _is_absent(given, lines) else given
         known = problem.line is not None and 0 < problem.line <= len(lines)
         yield FoundProblem(problem=problem, excerpt=lines[(problem.line or 1) - 1] if known else "")
+
+
+def _is_absent(problem: Problem, lines: Sequence[str]) -> bool:
+    """A field of the document itself that is not there has no line; the reader gives that of the document."""
+    if problem.line is None or not problem.path.isidentifier():
+        return False
+    return problem.path not in "".join(lines[problem.line - 1 : problem.line])

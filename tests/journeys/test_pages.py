@@ -209,6 +209,28 @@ def test_a_policy_is_checked_while_it_is_typed_and_published(
     expect(signed_in.get_by_role("cell", name="gpu failures too")).to_be_visible()
 
 
+def test_a_text_that_was_not_sent_is_not_lost_without_a_question(
+    signed_in: Page, live_server: LiveServer
+) -> None:
+    make_policy()
+    editor = f"{live_server.url}/policies/oom-grow/edit"
+    signed_in.goto(editor)
+    numbers = signed_in.locator("[data-numbers]")
+    expect(numbers).to_contain_text("3")
+    document = signed_in.get_by_role("textbox", name="Document")
+    document.press("Control+End")
+    document.press_sequentially("# mine")
+    for way_out in ("Discard", "Queues"):
+        with signed_in.expect_event("dialog") as asked:
+            signed_in.once("dialog", lambda dialog: dialog.dismiss())
+            signed_in.get_by_role("link", name=way_out).click(no_wait_after=True)
+        assert asked.value.type == "beforeunload"
+        expect(signed_in).to_have_url(editor)
+    signed_in.get_by_label("Note").fill("mine")
+    signed_in.get_by_label("Note").press("Enter")
+    expect(signed_in).to_have_url(f"{live_server.url}/policies/oom-grow")
+
+
 def test_the_keyboard_goes_through_rows_and_places(signed_in: Page, live_server: LiveServer) -> None:
     first, second = make_job("nightly"), make_job("nightly")
     signed_in.goto(f"{live_server.url}/jobs")

@@ -141,6 +141,46 @@ def test_a_name_in_use_is_told(as_olga: Client) -> None:
     assert "Retry policy 'oom-grow' exists already." in seen(answer).words
 
 
+def test_the_check_while_typing_says_that_a_name_is_in_use(as_olga: Client) -> None:
+    make_policy()
+    new = seen(as_olga.post("/check-policy", {"text": TEXT, "name": ""}, headers=HTMX)).words
+    assert "Retry policy 'oom-grow' exists already. Choose another name, or edit that policy." in new
+    edited = seen(as_olga.post("/check-policy", {"text": TEXT, "name": "oom-grow"}, headers=HTMX)).words
+    assert "no problem" in edited
+
+
+def test_the_example_of_the_new_editor_has_a_free_name(as_olga: Client) -> None:
+    make_policy()
+    make_policy("oom-grow-2")
+    page = seen(as_olga.get("/new-policy"))
+    assert "name: oom-grow-3" in page.words
+    assert "no problem" in page.words
+
+
+@pytest.mark.parametrize("address", ["/new-policy", "/policies/oom-grow/edit"])
+def test_enter_in_the_note_publishes(as_olga: Client, address: str) -> None:
+    make_policy()
+    form = as_olga.get(address).content.decode().partition("data-unsaved")[2].partition("</form>")[0]
+    first = next(button for button in seen(form).attributes("button"))
+    assert "name" not in first
+    assert "primary" in first["class"]
+
+
+def test_a_field_that_is_not_there_marks_no_line(as_olga: Client) -> None:
+    text = TEXT.replace("defaultAction: Fail\n", "")
+    words = seen(as_olga.post("/check-policy", {"text": text}, headers=HTMX)).words
+    assert "Say what happens when no rule matches: defaultAction: Fail or Retry. defaultAction" in words
+    assert "Line 1" not in words
+
+
+def test_what_was_sent_and_refused_is_still_unsaved(as_olga: Client) -> None:
+    (form,) = (f for f in seen(as_olga.get("/new-policy")).attributes("form") if "data-unsaved" in f)
+    assert form["data-unsaved"] == ""
+    answer = as_olga.post("/new-policy", {"text": BROKEN})
+    (form,) = (f for f in seen(answer).attributes("form") if "data-unsaved" in f)
+    assert form["data-unsaved"] == "yes"
+
+
 def test_an_older_version_is_restored_as_a_new_one(as_olga: Client) -> None:
     make_policy()
     make_policy(retryLimit=7)
@@ -158,6 +198,7 @@ def test_what_executors_object_to_is_published_only_by_force(as_olga: Client) ->
     assert "1 objection of executors" in page.words
     assert "Executor 'local' retains the remains of a run that ends in category 'oom'" in page.words
     assert "Publish it all the same; the executors will be changed" in page.words
+    assert "Not published: tick “Publish it all the same”" in page.words
     assert as_olga.post("/new-policy", {"text": TEXT, "force": "true"}).status_code == 302
 
 

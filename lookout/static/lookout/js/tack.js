@@ -6,5 +6,7 @@ import "./keys.js";
 import "./copy.js";
 import "./choices.js";
 import "./lines.js";
+import "./numbers.js";
+import "./unsaved.js";
 
 document.documentElement.classList.add("js");
