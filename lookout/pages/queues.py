@@ -1,5 +1,6 @@
 """Queues: how many jobs each holds, which retry policy decides there, and whose it is."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -134,6 +135,8 @@ def remove_queue(request: PageRequest, name: str) -> HttpResponse:
 def _attach(request: PageRequest, name: str) -> HttpResponse:
     row = queue_detail(name)
     wanted = _wanted_policies(request, row.retry_policies)
+    if _chosen_twice(wanted):
+        return _queue_page(request, row, wanted=wanted, status=400)
     try:
         changed = attach_policies(queue=name, policies=wanted, actor=request.actor)
     except (Invalid, DocumentInvalid) as error:
@@ -144,14 +147,24 @@ def _attach(request: PageRequest, name: str) -> HttpResponse:
     return redirect(_back(request, name))
 
 
-def _queue_page(request: PageRequest, row: QueueRow, *, problem: str = "", status: int = 200) -> HttpResponse:
+def _queue_page(
+    request: PageRequest,
+    row: QueueRow,
+    *,
+    wanted: Sequence[str] | None = None,
+    problem: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """`wanted` is a list of policies that was sent and not taken."""
     spec = row.spec
+    policies = spec.retry_policies if wanted is None else wanted
     context = {
         "row": row,
         "spec": spec,
         "counts": _counts(row),
         "jobs_address": jobs_address([("queue", row.name)]),
-        "places": [*enumerate(spec.retry_policies, start=1), (len(spec.retry_policies) + 1, "")],
+        "places": _places(policies),
+        "chosen_twice": _chosen_twice(policies),
         "all_policies": policy_names(),
         "retries": configuration().retry_policy,
         "problem": problem,
@@ -160,6 +173,10 @@ def _queue_page(request: PageRequest, row: QueueRow, *, problem: str = "", statu
         "may_delete": Permission.DELETE_QUEUE in request.actor.permissions,
     }
     return show(request, "queues/queue.html", context, place="queues", status=status)
+
+
+def _places(policies: Sequence[str]) -> list[tuple[int, str]]:
+    return [*enumerate(policies, start=1), (len(policies) + 1, "")]
 
 
 def _counts(row: QueueRow) -> list[StateCount]:
@@ -171,10 +188,15 @@ def _counts(row: QueueRow) -> list[StateCount]:
 
 def _wanted_policies(request: PageRequest, current: Sequence[str]) -> list[str]:
     if added := request.POST.get("add"):
-        return [*current, added]
+        return [*current, *([] if added in current else [added])]
     if taken := request.POST.get("detach"):
         return [name for name in current if name != taken]
     return [name for name in request.POST.getlist("policy") if name]
+
+
+def _chosen_twice(policies: Sequence[str]) -> list[str]:
+    """Names in more than one place: the second would be dropped, and whatever it was chosen over with it."""
+    return [name for name, times in Counter(policies).items() if times > 1]
 
 
 def _back(request: PageRequest, name: str) -> str:
@@ -209,6 +231,8 @@ def _words(text: str) -> list[str]:
 
 def _write(request: PageRequest, *, typed: Mapping[str, Any], base: QueueSpec | None) -> HttpResponse:
     is_new = base is None
+    if _chosen_twice(typed["retryPolicies"]):
+        return _form(request, typed, is_new=is_new, status=400)
     try:
         spec = parse_queue(dict(typed))
         if base is None:
@@ -243,7 +267,8 @@ def _form(
         "typed": typed,
         "is_new": is_new,
         "problems": problems or {},
-        "places": [*enumerate(policies, start=1), (len(policies) + 1, "")],
+        "places": _places(policies),
+        "chosen_twice": _chosen_twice(policies),
         "all_policies": policy_names(),
     }
     return show(request, "queues/form.html", context, place="queues", status=status)

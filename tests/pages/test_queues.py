@@ -101,11 +101,38 @@ def test_policies_are_attached_in_the_order_of_the_form(as_olga: Client) -> None
     make_policy("first")
     make_policy("second")
     make_queue("nightly", policies=("first",))
-    as_olga.post("/queues/nightly/policies", {"policy": ["second", "first", "second", ""]})
+    as_olga.post("/queues/nightly/policies", {"policy": ["second", "first", ""]})
     assert attached("nightly") == ["second", "first"]
     assert "In queue nightly second decides from now on." in seen(as_olga.get("/queues/nightly")).words
     as_olga.post("/queues/nightly/policies", {"detach": "second"})
     assert attached("nightly") == ["first"]
+
+
+def test_a_policy_chosen_in_two_places_is_refused_and_nothing_is_detached(as_olga: Client) -> None:
+    make_policy("first")
+    make_policy("second")
+    make_queue("nightly", policies=("first", "second"))
+    answer = as_olga.post("/queues/nightly/policies", {"policy": ["second", "second", ""]})
+    assert answer.status_code == 400
+    page = seen(answer)
+    assert "second stands in two places, and a policy has one. Nothing was changed" in page.words
+    assert [each.get("aria-invalid") for each in page.attributes("select")][-3:] == ["true", "true", None]
+    answer = as_olga.post("/queues/nightly/edit", {"policy": ["second", "second"]})
+    assert "second stands in two places" in seen(answer).words
+    assert attached("nightly") == ["first", "second"]
+
+
+def test_adding_a_policy_again_from_its_page_changes_nothing(as_olga: Client) -> None:
+    make_policy("first")
+    make_queue("nightly", policies=("first",))
+    answer = as_olga.post("/queues/nightly/policies", {"add": "first", "from": "first"})
+    assert answer.headers["Location"] == "/policies/first"
+    assert attached("nightly") == ["first"]
+
+
+def test_labels_stand_apart_from_owners(as_bob: Client) -> None:
+    make_queue("nightly", labels={"team": "render"})
+    assert "Labels team render" in seen(as_bob.get("/queues/nightly")).words
 
 
 def test_who_may_not_attach_is_refused(as_alice: Client) -> None:
