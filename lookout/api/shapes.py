@@ -6,8 +6,10 @@ field names is forgiven, as in every document of Tack.
 """
 
 import base64
+import contextlib
 import dataclasses
 import difflib
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -81,14 +83,20 @@ def bound_of(marks: tuple[Any, ...]) -> int | None:
     return next((mark.most for mark in marks if isinstance(mark, AtMost)), None)
 
 
-_KNOWN: dict[type[Any], tuple[Field, ...]] = {}
+_KNOWN: dict[type[Any], Mapping[str, Field]] = {}
+"""Fields of shapes by their names outside, in lower case."""
 
 
-def fields_of(shape: type[Any]) -> tuple[Field, ...]:
+def fields_of(shape: type[Any]) -> Collection[Field]:
     """The fields of a dataclass as they travel; looked up once."""
+    return _fields_by_name(shape).values()
+
+
+def _fields_by_name(shape: type[Any]) -> Mapping[str, Field]:
     if shape not in _KNOWN:
         hints = get_type_hints(shape, include_extras=True)
-        _KNOWN[shape] = tuple(_field(field, hints[field.name]) for field in dataclasses.fields(shape))
+        fields = [_field(field, hints[field.name]) for field in dataclasses.fields(shape)]
+        _KNOWN[shape] = {field.wire_name.lower(): field for field in fields}
     return _KNOWN[shape]
 
 
@@ -213,60 +221,53 @@ class _Reader:
         return _NOTHING if self.problems else shape(**values)
 
     def _by_name(self, shape: type[Any], sent: Mapping[Any, object], path: str) -> dict[str, object]:
-        known = {field.wire_name.lower(): field for field in fields_of(shape)}
+        known = _fields_by_name(shape)
         given: dict[str, object] = {}
         for key, item in sent.items():
-            at = below(path, str(key))
             field = known.get(str(key).lower())
             if field is None:
-                self.refuse(at, f"unknown field{_meant(str(key), shape)}", "unknown_field")
+                message = f"unknown field{_meant(str(key), shape)}"
+                self.refuse(below(path, str(key)), message, "unknown_field")
             elif field.name in given:
-                self.refuse(at, "is given twice, in different letter case", "duplicate_key")
+                message = "is given twice, in different letter case"
+                self.refuse(below(path, str(key)), message, "duplicate_key")
             else:
                 given[field.name] = item
         return given
 
     def value(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
-        kind, marks = unmarked(kind)
-        most = most if most is not None else bound_of(marks)
-        inner = optional(kind)
-        if inner is not None:
-            return None if sent is None else self.value(inner, sent, path, most)
-        if is_list(kind):
-            return self._list(kind, sent, path, most or MOST_ITEMS)
-        if is_mapping(kind):
-            return self._mapping(kind, sent, path)
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-            return self.shape(kind, sent, path)
-        if isinstance(kind, type) and issubclass(kind, StrEnum):
-            return self._word(kind, sent, path)
-        return self._plain(kind, sent, path, most)
+        way = _way(kind)
+        return way.read(self, way.kind, sent, path, way.bound if most is None else most)
 
-    def _list(self, kind: Any, sent: object, path: str, most: int) -> Any:
+    def maybe(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
+        return None if sent is None else self.value(kind, sent, path, most)
+
+    def nested(self, kind: Any, sent: object, path: str, _: int | None) -> Any:
+        return self.shape(kind, sent, path)
+
+    def items(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
+        most = most or MOST_ITEMS
         if not isinstance(sent, list):
             return self.refuse(path, f"must be a list, not {_kind(sent)}")
         if len(sent) > most:
             return self.refuse(path, f"may hold {most:,} items, not {len(sent):,}")
-        item_kind = get_args(kind)[0]
-        return tuple(self.value(item_kind, item, f"{path}[{n}]", None) for n, item in enumerate(sent))
+        return tuple(self.value(kind, item, f"{path}[{n}]", None) for n, item in enumerate(sent))
 
-    def _mapping(self, kind: Any, sent: object, path: str) -> Any:
+    def mapping(self, kind: Any, sent: object, path: str, _: int | None) -> Any:
         if not isinstance(sent, Mapping):
             return self.refuse(path, f"must be an object, not {_kind(sent)}")
         if len(sent) > MOST_ITEMS:
             return self.refuse(path, f"may hold {MOST_ITEMS:,} keys, not {len(sent):,}")
-        item_kind = get_args(kind)[1]
-        return {
-            str(key): self.value(item_kind, item, below(path, str(key)), None) for key, item in sent.items()
-        }
+        return {str(key): self.value(kind, item, below(path, str(key)), None) for key, item in sent.items()}
 
-    def _word(self, kind: type[StrEnum], sent: object, path: str) -> Any:
+    def word(self, kind: type[StrEnum], sent: object, path: str, _: int | None) -> Any:
+        if isinstance(sent, str):
+            with contextlib.suppress(ValueError):
+                return kind(sent)
         words = [str(word) for word in kind]
-        if isinstance(sent, str) and sent in words:
-            return kind(sent)
         return self.refuse(path, f"must be one of {', '.join(word or '(empty)' for word in words)}")
 
-    def _plain(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
+    def plain(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
         read = _PLAIN.get(kind)
         if read is None:
             return sent
@@ -274,6 +275,34 @@ class _Reader:
             return read(sent, most)
         except ValueError as error:
             return self.refuse(path, str(error))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How values of a type are read."""
+
+    read: Callable[[_Reader, Any, object, str, int | None], Any]
+    kind: Any
+    """What the reading is told: of lists, mappings and optional values the type of what is in them."""
+    bound: int | None
+
+
+@functools.cache
+def _way(kind: Any) -> _Way:
+    """Found once for each type: bodies hold thousands of values, and asking a type what it is takes long."""
+    kind, marks = unmarked(kind)
+    bound = bound_of(marks)
+    if inner := optional(kind):
+        return _Way(read=_Reader.maybe, kind=inner, bound=bound)
+    if is_list(kind):
+        return _Way(read=_Reader.items, kind=get_args(kind)[0], bound=bound)
+    if is_mapping(kind):
+        return _Way(read=_Reader.mapping, kind=get_args(kind)[1], bound=bound)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _Way(read=_Reader.nested, kind=kind, bound=bound)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return _Way(read=_Reader.word, kind=kind, bound=bound)
+    return _Way(read=_Reader.plain, kind=kind, bound=bound)
 
 
 def _meant(key: str, shape: type[Any]) -> str:
