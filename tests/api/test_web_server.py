@@ -99,6 +99,6 @@ def test_a_waiting_agent_is_answered_when_the_server_stops(
         begin = time.monotonic()
         with subprocess.Popen(["/bin/sh", "-c", f"sleep 1; kill -TERM {process.pid}"]):
             answer = client.post("/api/executor/v1/work", json=asked | {"waitSeconds": 20})
-    assert answer.json() == {"leases": [], "stop": [], "forget": [], "missed": []}
+    assert answer.json() == {"leases": [], "stop": [], "forget": [], "missed": [], "askAgainSeconds": 0.0}
     assert 0.9 < time.monotonic() - begin < 5
     assert process.wait(20) == 0
