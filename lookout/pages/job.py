@@ -28,6 +28,7 @@ from scheduler.models import Job, RunOutput
 from scheduler.models.clock import database_now
 from scheduler.queries.jobs import JobDetail, decision_of, job_detail
 from scheduler.queries.runs import run_output
+from scheduler.states import EventKind
 
 LINES_SHOWN = 24
 MOST_LINES = 10_000
@@ -45,7 +46,9 @@ def job(request: PageRequest, job_id: str) -> HttpResponse:
         **_head(detail),
         **_output(request, detail),
         "now": now,
-        "why": why(detail.job, runs, waiting_because=detail.waiting_because),
+        "why": why(
+            detail.job, runs, waiting_because=detail.waiting_because, end_message=_end_message(detail)
+        ),
         "course": _course(detail, now),
         "rows": side_by_side(runs),
         "events": _events(detail),
@@ -122,6 +125,12 @@ def _file(content: bytes, name: str, content_type: str) -> HttpResponse:
         content_type=content_type,
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
+
+
+def _end_message(detail: JobDetail) -> str:
+    """What clients were told when the job failed; empty when it did not."""
+    failed = next((event for event in detail.events if event.kind == EventKind.FAILED), None)
+    return str(failed.payload.get("reason", "")) if failed else ""
 
 
 def _head(detail: JobDetail) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from scheduler.queries.jobs import (
 )
 from scheduler.queries.names import queue_names
 from scheduler.queries.newer import Newer, jobs_newer_than
-from scheduler.states import JobState
+from scheduler.states import JobState, RunState
 
 PAGE_SIZE = 50
 
@@ -56,6 +56,14 @@ class Line:
     def awaits_verdict(self) -> bool:
         last = self.row.last_run
         return last is not None and last.ended_at is not None and last.settled_at is None
+
+    @property
+    def no_run_came(self) -> bool:
+        """It failed although a retry was granted: leases were returned until there were too many."""
+        last = self.row.last_run
+        return (
+            self.job.state == JobState.FAILED and last is not None and last.state == RunState.LEASE_RETURNED
+        )
 
     @property
     def retries_spent(self) -> bool:

@@ -8,6 +8,7 @@ from policies.decision import Verdict
 from policies.quantity import rounded_bytes
 from policies.wording import category_text, retries_spent, undecided_sentence
 from scheduler.models import Decision, Job, Run
+from scheduler.queries.failures import last_failed_run
 from scheduler.queries.jobs import decision_of
 from scheduler.states import JobState, RunState
 
@@ -21,8 +22,11 @@ class Why:
     more: str = ""
 
 
-def why(job: Job, runs: Sequence[Run], *, waiting_because: str = "") -> Why:
-    """The answer of the page, whatever state the job is in. The runs are oldest first."""
+def why(job: Job, runs: Sequence[Run], *, waiting_because: str = "", end_message: str = "") -> Why:
+    """The answer of the page, whatever state the job is in. The runs are oldest first.
+
+    `end_message` is the text of the event that ended the job as failed.
+    """
     state = JobState(job.state)
     if state is JobState.REJECTED:
         return Why(colour="rejected", line="Rejected: it can never run here.", more=job.rejected_because)
@@ -34,7 +38,8 @@ def why(job: Job, runs: Sequence[Run], *, waiting_because: str = "") -> Why:
     if state is JobState.SUCCEEDED:
         return Why(colour="succeeded", line=_success(runs), more=_what_helped(runs))
     if state is JobState.FAILED:
-        return _failed(runs, last)
+        returned = last.state == RunState.LEASE_RETURNED
+        return _without_a_run(runs, end_message) if returned else _failed(runs, last)
     if awaits_verdict(last) and not last.settle_error:
         return Why(
             colour="soft", line=f"Run {last.number} {_ended(last)}. Deciding what follows.", more=_error(last)
@@ -51,6 +56,23 @@ def _failed(runs: Sequence[Run], last: Run) -> Why:
                    more=_where(last))  # fmt: skip
     because = f" {undecided_sentence(last.undecided_because)}" if last.undecided_because else ""
     return Why(colour="failed", line=f"Failed: {_what(last)}.", more=f"{_where(last)}{because}")
+
+
+def _without_a_run(runs: Sequence[Run], end_message: str) -> Why:
+    """A returned lease is no failure: what the job failed of lies before it, and the end says why no run came."""
+    failed = last_failed_run(runs)
+    returned = len(runs) - (failed.number if failed else 0)
+    leases = "the lease after it was" if returned == 1 else f"the {returned} leases after it were"
+    line = (
+        f"Failed: {_what(failed)} at run {failed.number}, and {leases} returned."
+        if failed
+        else "Failed: no lease of it came to a run."
+    )
+    end, _, error = end_message.partition("\n\n")
+    more = f"{end.rstrip('.')}." if end else ""
+    last_error = error.partition("\n")[2].partition("\n")[0]
+    returned_for = f" The last lease was returned: {last_error}" if last_error else ""
+    return Why(colour="failed", line=line, more=f"{more}{returned_for}".strip())
 
 
 def _verdict_words(decision: Decision) -> str:

@@ -11,6 +11,8 @@ from scheduler.states import FAILED_RUN_STATES, JobState, RunState
 REJECTED = internal_failure(InternalSubcategory.JOB_REJECTED)
 RETURNED_TOO_OFTEN = internal_failure(InternalSubcategory.MAX_RUNS_EXCEEDED)
 """A returned lease is no failure; a job that one ended has come to the limit of returns."""
+NO_CATEGORY = "none"
+"""How a failure that no category matched is called where people read it and ask for it."""
 
 
 def last_failed_run(runs: Sequence[Run]) -> Run | None:
@@ -29,7 +31,7 @@ def last_failure(job: Job, runs: Sequence[Run]) -> Failure | None:
 
 
 def failed_of(categories: Sequence[str]) -> Q:
-    """Jobs that failed at any time of one of these: `oom`, or `oom/limit` with the subcategory."""
+    """Jobs that failed at any time of one of these: `oom`, `oom/limit` with the subcategory, or `none` without any."""
     return Q(Exists(_runs_of(categories))) | _ended_of(categories)
 
 
@@ -46,7 +48,7 @@ def _runs_of(categories: Iterable[str]) -> QuerySet[Run]:
     named = Q()
     for text in categories:
         category, slash, subcategory = text.partition("/")
-        named |= Q(category=text)
+        named |= Q(category__in=("", text)) if text == NO_CATEGORY else Q(category=text)
         if slash:
             named |= Q(category=category, subcategory=subcategory)
     return Run.objects.filter(named, job=OuterRef("pk"), state__in=FAILED_RUN_STATES)

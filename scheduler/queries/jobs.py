@@ -33,7 +33,7 @@ class JobFilter:
     ids: tuple[str, ...] = ()
     job_set: tuple[str, ...] = ()
     category_any: tuple[str, ...] = ()
-    """It failed at some time of one of these: `oom`, or `oom/limit` with the subcategory."""
+    """It failed at some time of one of these: `oom`, or `oom/limit` with the subcategory; `none` is no category."""
     category_last: tuple[str, ...] = ()
     """The last failure is one of these."""
     text: str = ""

@@ -1,17 +1,19 @@
 """The list of jobs."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from scheduler.models import Job, Run
+from scheduler.models import Job, Run, RunError
+from scheduler.settling import settle_runs
 from scheduler.states import JobState, RunState
 from tests.factories import make_executor, make_job, make_queue, make_run
 from tests.pages.conftest import HTMX
 from tests.pages.seen import Seen, seen
-from tests.pages.stories import failed_run, retried_job, succeeded_job
+from tests.pages.stories import CONFIG, failed_run, retried_job, succeeded_job
 
 pytestmark = pytest.mark.django_db
 
@@ -200,3 +202,38 @@ def test_the_search_leads_to_the_job_an_id_names(as_olga: Client, upper: bool) -
         as_olga.get("/find", {"q": "renders of today"}).headers["Location"] == "/jobs?text=renders+of+today"
     )
     assert Run.objects.count() == 1
+
+
+def returned_after(run: Run) -> Job:
+    """A job whose failed run was retried, and whose next lease came back once too often."""
+    settle_runs(limit=10, config=CONFIG)
+    job = Job.objects.get(id=run.job_id)
+    last = make_run(job, state=RunState.LEASE_RETURNED, attempted=True)
+    RunError.objects.create(run=last, message="The name armada-1-0 is taken.\nBy another.")
+    settle_runs(limit=10, config=replace(CONFIG, max_retries=0))
+    return Job.objects.get(id=run.job_id)
+
+
+def test_a_retry_that_came_to_no_run_is_not_the_verdict_of_a_failed_job(as_bob: Client) -> None:
+    job = returned_after(failed_run())
+    assert job.state == JobState.FAILED
+    words = seen(as_bob.get("/jobs?state=failed")).words
+    assert "retry, no run came" in words
+
+
+def test_a_job_that_ended_by_returned_leases_says_what_it_failed_of_and_why_no_run_came(
+    as_bob: Client,
+) -> None:
+    job = returned_after(failed_run())
+    words = seen(as_bob.get(f"/jobs/{job.id}")).words
+    assert "Failed: out of memory at run 1, and the lease after it was returned." in words
+    assert "reached - this job will no longer be retried. The last lease was returned: The name" in words
+
+
+def test_failures_without_a_category_are_found_by_the_word_pages_have_for_them(as_bob: Client) -> None:
+    without = make_run(state=RunState.FAILED, category="").job
+    of_memory = make_run(make_job("other"), state=RunState.FAILED).job
+    for name in ("category.any", "category.last"):
+        found = as_bob.get(f"/jobs?{name}=none").content.decode()
+        assert without.id in found
+        assert of_memory.id not in found
