@@ -37,9 +37,9 @@ def pod_name_of(job_id: str) -> str:
     return f"armada-{job_id}-0"
 
 
-def leased(place: Place) -> dict[str, Any]:
+def leased(*, executor: str, pool: str) -> dict[str, Any]:
     """A run was placed."""
-    return {"clusterId": place.executor, "pool": place.pool}
+    return {"clusterId": executor, "pool": pool}
 
 
 def pending(place: Place) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F
 
 from policies.failures import INTERNAL, InternalSubcategory
 from scheduler import client_events
@@ -17,6 +17,7 @@ from scheduler.models import Event, Executor, Job, Node, Pool, PoolRound, Run, R
 from scheduler.models.bulk import update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
+from scheduler.models.runs import NewRun, NodePlace
 from scheduler.planning import Plan, PlannedLease, plan
 from scheduler.queries.fleet import heard_of
 from scheduler.queries.pools import PoolSnapshot, pool_snapshot, stored_rates
@@ -101,13 +102,12 @@ def _write(pool: str, planned: Plan, snapshot: PoolSnapshot, *, started: float) 
     """Write what still holds of the plan and return the number of leases; None when nothing of it does."""
     if not PoolRound.objects.try_lock(pool):
         return None
-    jobs = _locked([lease.job.id for lease in planned.leases])
+    waiting = _lock_waiting(planned.leases)
     open_nodes = _open_nodes(planned.leases)
     leases = [
         lease
         for lease in planned.leases
-        if _still_waits(jobs.get(lease.job.id), lease)
-        and (lease.node.executor, lease.node.name) in open_nodes
+        if lease.job.id in waiting and (lease.node.executor, lease.node.name) in open_nodes
     ]
     written = PoolRound.objects.write(
         pool,
@@ -120,18 +120,25 @@ def _write(pool: str, planned: Plan, snapshot: PoolSnapshot, *, started: float) 
     )
     if not written:
         return None
-    _lease([_run_of(lease, jobs[lease.job.id], pool, snapshot) for lease in leases])
+    _lease(leases, waiting, pool=pool, node_id_label=snapshot.state.node_id_label)
     return len(leases)
+
+
+def _lock_waiting(leases: Sequence[PlannedLease]) -> dict[str, int]:
+    """Job id → job set of the jobs that wait as they did when the plan was made, locked in id order."""
+    planned = {lease.job.id: lease.job.version for lease in leases}
+    locked = Job.objects.filter(id__in=list(planned)).order_by("id").select_for_update(no_key=True)
+    return {
+        job_id: job_set_id
+        for job_id, job_set_id, state, version in locked.values_list("id", "job_set_id", "state", "version")
+        if state == JobState.QUEUED and version == planned[job_id]
+    }
 
 
 def _locked(ids: Sequence[str]) -> dict[str, Job]:
     """The jobs as they are now, locked in id order; whoever else locks several does so in that order too."""
     jobs = Job.objects.filter(id__in=ids).order_by("id").select_for_update(no_key=True)
     return {job.id: job for job in jobs}
-
-
-def _still_waits(job: Job | None, lease: PlannedLease) -> bool:
-    return job is not None and job.state == JobState.QUEUED and job.version == lease.job.version
 
 
 def _open_nodes(leases: Sequence[PlannedLease]) -> set[tuple[str, str]]:
@@ -147,47 +154,29 @@ def _open_nodes(leases: Sequence[PlannedLease]) -> set[tuple[str, str]]:
     return set(found.values_list("executor_id", "name"))
 
 
-def _run_of(lease: PlannedLease, job: Job, pool: str, snapshot: PoolSnapshot) -> Run:
-    return Run(
-        id=uuid.uuid4(),
-        job=job,
-        queue_id=job.queue_id,
-        number=job.run_count + 1,
-        executor_id=lease.node.executor,
-        node=lease.node.name,
-        node_id=lease.node.node_id(snapshot.state.node_id_label),
-        pool=pool,
-        cpu_request_millicores=job.cpu_request_millicores,
-        memory_request_bytes=job.memory_request_bytes,
-        memory_limit_bytes=job.memory_limit_bytes,
-        resources=job.resources,
-        memory_factor=job.memory_factor,
-        memory_static_bytes=job.memory_static_bytes,
-    )
-
-
-def _lease(runs: Sequence[Run]) -> None:
+def _lease(
+    leases: Sequence[PlannedLease], job_sets: Mapping[str, int], *, pool: str, node_id_label: str
+) -> None:
     """Write the runs, move their jobs, tell the executors and the clients."""
     now = database_now()
-    for run in runs:
-        run.leased_at = now
-    Run.objects.bulk_create(runs)
-    Job.objects.filter(id__in=[run.job_id for run in runs]).update(
-        state=JobState.LEASED,
-        state_changed_at=now,
-        version=F("version") + 1,
-        run_count=F("run_count") + 1,
-    )
-    Executor.objects.wake(run.executor_id for run in runs)
+    places: dict[NodePlace, list[NewRun]] = defaultdict(list)
+    for lease in leases:
+        node = lease.node
+        place = NodePlace(executor=node.executor, node=node.name, node_id=node.node_id(node_id_label))
+        places[place].append(NewRun(id=uuid.uuid4(), job_id=lease.job.id))
+    Run.objects.lease(places, pool=pool, at=now)
+    Job.objects.lease([lease.job.id for lease in leases], at=now)
+    Executor.objects.wake(place.executor for place in places)
     Event.objects.append(
         NewEvent(
-            job_set_id=run.job.job_set_id,
+            job_set_id=job_sets[run.job_id],
             job_id=run.job_id,
             run_id=run.id,
             kind=EventKind.LEASED,
             created=now,
-            payload=client_events.leased(run.place()),
+            payload=client_events.leased(executor=place.executor, pool=pool),
         )
+        for place, runs in places.items()
         for run in runs
     )
 

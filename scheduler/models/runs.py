@@ -1,8 +1,10 @@
 """Runs: each try of a job on one node, its error and its output."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
 from django.db import connection, models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
@@ -13,6 +15,7 @@ from scheduler.models.checks import one_of
 from scheduler.models.fleet import Executor
 from scheduler.models.jobs import Job
 from scheduler.models.queues import Queue
+from scheduler.models.ulids import uuid_of
 from scheduler.states import ACTIVE_RUN_STATES, RunState, UndecidedBecause
 
 MAX_REASON_LENGTH = 32
@@ -28,8 +31,63 @@ _SETTLE = """
 """
 
 
+_FROM_JOB = {
+    "job_id": "j.id", "queue_id": "j.queue_id", "number": "j.run_count + 1",
+    "cpu_request_millicores": "j.cpu_request_millicores", "memory_request_bytes": "j.memory_request_bytes",
+    "memory_limit_bytes": "j.memory_limit_bytes", "resources": "j.resources",
+    "memory_factor": "j.memory_factor", "memory_static_bytes": "j.memory_static_bytes",
+}  # fmt: skip
+"""What a new run takes over from its job, as SQL."""
+_LEASE = """
+    INSERT INTO scheduler_run ({columns})
+    SELECT {values}
+      FROM unnest(%(runs)s::uuid[], %(jobs)s::uuid[], %(turns)s::int[]) AS each(id, job_id, turn)
+      JOIN jsonb_to_recordset(%(nodes)s::jsonb) AS place(turn int, executor text, node text, node_id text)
+     USING (turn)
+      JOIN scheduler_job j ON j.id = each.job_id
+"""
+
+
+class NewRun(NamedTuple):
+    """A run about to be: of which job."""
+
+    id: UUID
+    job_id: str
+
+
+class NodePlace(NamedTuple):
+    """Where runs go."""
+
+    executor: str
+    node: str
+    node_id: str
+
+
 class RunManager(models.Manager["Run"]):
     """Set-based SQL of the run table."""
+
+    def lease(self, places: Mapping[NodePlace, Sequence[NewRun]], *, pool: str, at: datetime) -> None:
+        """Make the runs that go to each place, in one statement. Their jobs, locked, say what they reserve."""
+        given = {
+            "id": "each.id", "executor_id": "place.executor", "node": "place.node", "node_id": "place.node_id",
+            "pool": "%(pool)s", "leased_at": "%(at)s", **_FROM_JOB,
+        }  # fmt: skip
+        others = [column for column in self.model._meta.concrete_fields if column.column not in given]
+        values = {**given, **{str(column.column): f"%({column.column})s" for column in others}}
+        runs = [run for each in places.values() for run in each]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _LEASE.format(columns=", ".join(values), values=", ".join(values.values())),
+                {
+                    "runs": uuid_array(str(run.id) for run in runs),
+                    "jobs": uuid_array(str(uuid_of(run.job_id)) for run in runs),
+                    "turns": turns(places.values()),
+                    "nodes": json_text([{"turn": n, **place._asdict()} for n, place in enumerate(places)]),
+                    "pool": pool,
+                    "at": at,
+                    **{str(column.column): column.get_default() for column in others},
+                },
+            )
 
     def settle(self, outcomes: Sequence[tuple[bool | None, str, Sequence[str]]], at: datetime) -> None:
         """Mark runs as settled, in one statement: whether retryable, why undecided, and the runs of which it is so."""
