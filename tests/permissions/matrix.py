@@ -1,0 +1,249 @@
+"""The table: every verb, the doors that lead to it, and who may go through."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from tests.factories import OOM_GROW, POD_SPEC
+
+
+class Who(StrEnum):
+    """Everybody who may come by."""
+
+    ANONYMOUS = "anonymous"
+    READER = "reader"
+    SUBMITTER = "submitter"
+    OWNER = "queue owner"
+    GROUP = "member of an owning group"
+    MAY_SUBMIT = "granted `submit`"
+    MAY_CANCEL = "granted `cancel`"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    AGENT = "agent"
+    OTHER_AGENT = "agent of another executor"
+
+
+class At(StrEnum):
+    """A kind of door."""
+
+    REST = "REST"
+    PAGE = "page"
+    EXECUTOR = "executor API"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Door:
+    """One request that leads to a verb, and the status of those who may make it.
+
+    Names in braces stand for what there is: `{queue}` with `{job}` and its `{run}`, `{empty}` without jobs, `{policy}`.
+    """
+
+    at: At
+    request: str
+    """Method and path; of the API, below /api/."""
+    body: Any = None
+    """JSON, or the fields of a form."""
+    status: int = 200
+    by_session: bool = True
+    """Of REST: whether a session opens it as a token does."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A verb."""
+
+    what: str
+    who: Set[Who]
+    doors: tuple[Door, ...]
+
+
+EVERYBODY = frozenset(Who)
+AGENTS = frozenset({Who.AGENT, Who.OTHER_AGENT})
+SIGNED_IN = EVERYBODY - AGENTS - {Who.ANONYMOUS}
+OPERATORS = frozenset({Who.OPERATOR, Who.ADMIN})
+OWNERS = frozenset({Who.OWNER, Who.GROUP})
+SUBMITTERS = OPERATORS | OWNERS | {Who.SUBMITTER, Who.MAY_SUBMIT}
+CANCELLERS = OPERATORS | OWNERS | {Who.MAY_CANCEL}
+
+MOVED = 302
+"""A page's answer to what was done: on to the page that shows it."""
+NODES = [{"name": "local-1", "cpuMillicores": 1, "memoryBytes": 1}]
+HEARTBEAT = {"executor": "local", "pool": "default", "version": "", "agentTime": "", "nodes": NODES}
+JOB_FILE = {"queue": "nightly", "jobSetId": "s", "jobs": [{"podSpec": POD_SPEC}]}
+POLICY_TEXT = "apiVersion: armadaproject.io/v1beta1\nkind: RetryPolicy\nname: {}\ndefaultAction: Fail\n"
+
+
+def rest(request: str, body: Any = None, *, status: int = 200, by_session: bool = True) -> Door:
+    """A door of the REST API."""
+    return Door(at=At.REST, request=request, body=body, status=status, by_session=by_session)
+
+
+def page(request: str, form: Any = None, *, status: int = 0) -> Door:
+    """A door of the pages: 200 where it shows something, 302 where it did something."""
+    return Door(
+        at=At.PAGE,
+        request=request,
+        body=form,
+        status=status or (MOVED if request.startswith("POST") else 200),
+    )
+
+
+def agents(request: str, body: Any) -> Door:
+    """A door of the executor API."""
+    return Door(at=At.EXECUTOR, request=request, body=body)
+
+
+ROWS = (
+    Row(
+        what="see that Tack is up; sign in; choose how pages look",
+        who=EVERYBODY,
+        doors=(
+            rest("GET v1/openapi.json"),
+            page("GET /healthz"),
+            page("GET /sign-in/none"),
+            page("POST /sign-in/none", status=410),
+            page("POST /choices", {"theme": "dark"}),
+            page("POST /sign-out"),
+        ),
+    ),
+    Row(
+        what="make a link to sign in with, for oneself",
+        who=SIGNED_IN,
+        doors=(rest("POST v1/sign-in-links", status=201, by_session=False),),
+    ),
+    Row(what="see who one is", who=SIGNED_IN, doors=(rest("GET v1/me"),)),
+    Row(
+        what="look at queues",
+        who=SIGNED_IN,
+        doors=(
+            rest("GET v1/queues"),
+            rest("GET v1/queues/{queue}"),
+            page("GET /queues"),
+            page("GET /queues/{queue}"),
+        ),
+    ),
+    Row(
+        what="look at retry policies, and check a document",
+        who=SIGNED_IN,
+        doors=(
+            rest("GET v1/retry-policies"),
+            rest("GET v1/retry-policies/{policy}"),
+            rest("GET v1/retry-policies/{policy}/versions"),
+            rest("GET v1/retry-policies/{policy}/versions/1"),
+            rest("POST v1/retry-policies/check", OOM_GROW),
+            page("GET /policies"),
+            page("GET /policies/{policy}"),
+            page("POST /check-policy", {"text": "x"}, status=200),
+        ),
+    ),
+    Row(
+        what="look at jobs, runs, output, decisions, events",
+        who=SIGNED_IN,
+        doors=(
+            rest("GET v1/jobs"),
+            rest("GET v1/jobs/{job}"),
+            rest("GET v1/runs?job={job}"),
+            rest("GET v1/runs/{run}"),
+            rest("GET v1/runs/{run}/output"),
+            rest("GET v1/decisions"),
+            rest("GET v1/events?queue={queue}&jobSet=set"),
+            page("GET /", status=MOVED),
+            page("GET /jobs"),
+            page("GET /jobs/{job}"),
+            page("GET /jobs/{job}/spec"),
+            page("GET /jobs/{job}/cancel"),
+            page("GET /runs/{run}/output"),
+            page("GET /find?q={job}", status=MOVED),
+        ),
+    ),
+    Row(
+        what="look at executors and nodes",
+        who=SIGNED_IN,
+        doors=(rest("GET v1/executors"), rest("GET v1/executors/local"), page("GET /fleet")),
+    ),
+    Row(
+        what="submit jobs to the queue",
+        who=SUBMITTERS,
+        doors=(rest("POST v1/jobs", JOB_FILE), rest("POST v1/jobs?dryRun=true", JOB_FILE)),
+    ),
+    Row(
+        what="cancel jobs of the queue",
+        who=CANCELLERS,
+        doors=(rest("POST v1/jobs/cancel", {"jobIds": ["{job}"]}), page("POST /jobs/{job}/cancel")),
+    ),
+    Row(
+        what="make a queue",
+        who=OPERATORS,
+        doors=(
+            rest("POST v1/queues", {"name": "new"}, status=201),
+            page("GET /new-queue"),
+            page("POST /new-queue", {"name": "new"}),
+        ),
+    ),
+    Row(
+        what="change a queue, cordon it",
+        who=OPERATORS,
+        doors=(
+            rest("PUT v1/queues/{queue}", {}),
+            page("GET /queues/{queue}/edit"),
+            page("POST /queues/{queue}/edit", {"priorityFactor": "2"}),
+            page("POST /queues/{queue}/cordon", {"cordoned": "true"}),
+        ),
+    ),
+    Row(
+        what="attach retry policies to a queue",
+        who=OPERATORS,
+        doors=(
+            rest("PUT v1/queues/{queue}/retry-policies", {"retryPolicies": []}),
+            page("POST /queues/{queue}/policies", {"policy": "oom-grow"}),
+            page("POST /attach-policy", {"queue": "nightly", "add": "oom-grow"}),
+        ),
+    ),
+    Row(
+        what="delete a queue without jobs",
+        who=OPERATORS,
+        doors=(
+            rest("DELETE v1/queues/{empty}"),
+            page("GET /queues/{empty}/delete"),
+            page("POST /queues/{empty}/delete"),
+        ),
+    ),
+    Row(
+        what="make a retry policy",
+        who=OPERATORS,
+        doors=(
+            rest("POST v1/retry-policies", {**OOM_GROW, "name": "new"}, status=201),
+            page("GET /new-policy"),
+            page("POST /new-policy", {"text": POLICY_TEXT.format("new")}),
+        ),
+    ),
+    Row(
+        what="publish a version of a retry policy",
+        who=OPERATORS,
+        doors=(
+            rest("PUT v1/retry-policies/{policy}", OOM_GROW),
+            rest("POST v1/retry-policies?apply=true", OOM_GROW),
+            page("GET /policies/{policy}/edit"),
+            page("POST /policies/{policy}/edit", {"text": POLICY_TEXT.format("oom-grow"), "based_on": "1"}),
+        ),
+    ),
+    Row(
+        what="delete a retry policy",
+        who=OPERATORS,
+        doors=(
+            rest("DELETE v1/retry-policies/{policy}"),
+            page("GET /policies/{policy}/delete"),
+            page("POST /policies/{policy}/delete"),
+        ),
+    ),
+    Row(
+        what="speak for the executor: heartbeat, work, reports",
+        who=frozenset({Who.AGENT}),
+        doors=(
+            agents("POST executor/v1/heartbeat", HEARTBEAT),
+            agents("POST executor/v1/work", {"executor": "local", "runs": []}),
+            agents("POST executor/v1/reports", {"executor": "local", "reports": []}),
+        ),
+    ),
+)

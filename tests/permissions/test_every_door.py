@@ -1,0 +1,173 @@
+"""Everybody tries every door."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from lookout.access import ensure_person, issue_token
+from lookout.api.v1.openapi import openapi
+from lookout.models import Scope
+from scheduler.actors import Role
+from scheduler.models import Change, RunOutput
+from tests.factories import make_executor, make_job, make_policy, make_queue, make_run
+from tests.permissions.matrix import AGENTS, ROWS, At, Door, Row, Who
+
+pytestmark = pytest.mark.django_db
+
+PERSONS: dict[Who, tuple[str, Role, list[str]]] = {
+    Who.READER: ("rita", Role.READER, []),
+    Who.SUBMITTER: ("sam", Role.SUBMITTER, []),
+    Who.OWNER: ("alice", Role.READER, []),
+    Who.GROUP: ("gina", Role.READER, ["data"]),
+    Who.MAY_SUBMIT: ("greg", Role.READER, []),
+    Who.MAY_CANCEL: ("carl", Role.READER, []),
+    Who.OPERATOR: ("olga", Role.OPERATOR, []),
+    Who.ADMIN: ("ada", Role.ADMIN, []),
+}
+EXECUTORS = {Who.AGENT: "local", Who.OTHER_AGENT: "other"}
+
+
+def doors(wanted: Callable[[Door], bool] = lambda _: True) -> pytest.MarkDecorator:
+    """Decorates a test of each door that is wanted, with its row."""
+    found = [(row, door) for row in ROWS for door in row.doors if wanted(door)]
+    return pytest.mark.parametrize(
+        ("row", "door"), found, ids=[f"{door.at}: {door.request}" for _, door in found]
+    )
+
+
+@pytest.fixture
+def names() -> dict[str, str]:
+    """What the table speaks of: a queue with its people, a job with a run, a policy, a queue without jobs."""
+    grants = [
+        {"subjects": [{"kind": "User", "name": name}], "verbs": [verb]}
+        for name, verb in (("greg", "submit"), ("carl", "cancel"))
+    ]
+    make_queue("nightly", owners=["alice"], group_owners=["data"], permissions=grants)
+    make_queue("empty")
+    make_policy()
+    job = make_job("nightly")
+    run = make_run(job, executor=make_executor())
+    RunOutput.objects.create(run=run, head=b"hello")
+    return {"queue": "nightly", "empty": "empty", "policy": "oom-grow", "job": job.id, "run": str(run.id)}
+
+
+def with_token(who: Who) -> Client:
+    """Somebody who sends a token with every request, if they can have one."""
+    if who is Who.ANONYMOUS:
+        return Client(raise_request_exception=False)
+    if who in EXECUTORS:
+        secret = issue_token(ensure_person("ada", role=Role.ADMIN), Scope.EXECUTOR, executor=EXECUTORS[who])
+    else:
+        secret = issue_token(person(who))
+    return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
+
+
+def signed_in(who: Who) -> Client:
+    """Somebody with a session, if they can have one."""
+    if who not in PERSONS:
+        return with_token(who)
+    client = Client(raise_request_exception=False)
+    client.force_login(person(who))
+    return client
+
+
+def person(who: Who) -> Any:
+    name, role, groups = PERSONS[who]
+    return ensure_person(name, role=role, groups=groups)
+
+
+@doors()
+def test_who_may_do_what(row: Row, door: Door, names: dict[str, str]) -> None:
+    come = signed_in if door.at is At.PAGE else with_token
+    found = {who: outcome(come, who, door, names) for who in Who}
+    assert found == {who: door.status if who in row.who else refused(door, who) for who in Who}
+
+
+@doors(lambda door: door.at is not At.PAGE)
+def test_a_session_opens_what_the_persons_token_opens(row: Row, door: Door, names: dict[str, str]) -> None:
+    found = {who: outcome(signed_in, who, door, names) for who in PERSONS}
+    expected = {who: door.status if who in row.who else 403 for who in PERSONS}
+    if door.at is At.EXECUTOR:
+        expected = dict.fromkeys(PERSONS, 401)
+    elif not door.by_session:
+        expected = dict.fromkeys(PERSONS, 403)
+    assert found == expected
+
+
+def refused(door: Door, who: Who) -> int:
+    """How whoever may not is answered: by pages with the way to sign in, where nobody is signed in."""
+    if door.at is At.PAGE:
+        return 302 if who in AGENTS | {Who.ANONYMOUS} else 403
+    return 401 if who is Who.ANONYMOUS else 403
+
+
+def outcome(come: Callable[[Who], Client], who: Who, door: Door, names: dict[str, str]) -> int:
+    """The status somebody gets. What it changed is taken back; a refusal has changed nothing."""
+    before = transaction.savepoint_create()
+    try:
+        changes = Change.objects.count()
+        answer = knock(come(who), door, names)
+        if answer.status_code in (401, 403):
+            assert Change.objects.count() == changes
+        if door.at is At.PAGE and answer.status_code == 302 != door.status:
+            assert answer.headers["Location"].startswith("/sign-in")
+        return int(answer.status_code)
+    finally:
+        transaction.savepoint_rollback(before)
+
+
+def knock(client: Client, door: Door, names: dict[str, str]) -> Any:
+    method, path = door.request.format(**names).split(" ")
+    if door.at is At.PAGE:
+        return client.get(path) if method == "GET" else client.post(path, door.body or {})
+    body = {"jobIds": [names["job"]]} if "cancel" in path else door.body
+    return client.generic(
+        method, f"/api/{path}", json.dumps(body) if body is not None else "", content_type="application/json"
+    )
+
+
+@doors(lambda door: not door.request.startswith("GET"))
+def test_a_form_of_another_site_is_refused(row: Row, door: Door, names: dict[str, str]) -> None:
+    client = Client(raise_request_exception=False, enforce_csrf_checks=True)
+    client.force_login(person(Who.ADMIN))
+    changes = Change.objects.count()
+    assert knock(client, door, names).status_code == (401 if door.at is At.EXECUTOR else 403)
+    assert Change.objects.count() == changes
+
+
+def test_the_table_has_every_operation_of_the_api() -> None:
+    told = {plain(door.request) for row in ROWS for door in row.doors if door.at is not At.PAGE}
+    known = {
+        f"{method.upper()} {path.removeprefix('/api/')}"
+        for path, methods in openapi()["paths"].items()
+        for method in methods
+    }
+    assert told - {"GET v1/openapi.json"} == {plain(each) for each in known}
+
+
+def test_the_table_has_every_page() -> None:
+    told = {plain(door.request).split(" ")[1] for row in ROWS for door in row.doors if door.at is At.PAGE}
+    known = {
+        plain(f"GET /{each.pattern}").split(" ")[1]
+        for each in get_resolver().url_patterns
+        if isinstance(each, URLPattern)
+    }
+    assert {path.replace("/sign-in/*", "/sign-in") for path in told} == {
+        path.replace("/sign-in/*", "/sign-in") for path in known
+    }
+    assert [str(each.pattern) for each in get_resolver().url_patterns if isinstance(each, URLResolver)] == [
+        "api/"
+    ]
+
+
+def plain(request: str) -> str:
+    """A request without what its names stand for."""
+    method, path = request.partition("?")[0].split(" ")
+    named = re.sub(r"(?<=/)([{<][^}>]*[}>]|local|none|1)(?=/|$)", "*", path)
+    return f"{method} {named}"
