@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from policies.problems import Problem
 from policies.tree import Node
 
-__all__ = ["Fields", "Findings"]
+__all__ = ["Fields", "Findings", "suggestion", "unknown_field"]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -161,8 +161,7 @@ class Fields:
         """Refuse every field that nobody asked for."""
         for folded, key in self._written.items():
             if folded not in self._asked:
-                message = f"There is no field {_shown(key)} here.{_suggestion(key, self._known)}"
-                self.findings.misread(self.at(_shown(key)), "unknown_field", message)
+                self.findings.misread(self.at(_shown(key)), "unknown_field", unknown_field(key, self._known))
 
     def _mistyped(self, name: str, wanted: str, *, hint: str = "") -> None:
         """A problem, unless the field is absent or null: that leaves it unset."""
@@ -199,7 +198,13 @@ def _shown(key: str) -> str:
     return key if len(key) <= 60 else f"{key[:60]}…"
 
 
-def _suggestion(key: str, known: Iterable[str]) -> str:
+def unknown_field(key: str, known: Iterable[str]) -> str:
+    """What is said of a field that is not there, with the one that may be meant."""
+    return f"There is no field {_shown(key)} here.{suggestion(key, known)}"
+
+
+def suggestion(key: str, known: Iterable[str]) -> str:
+    """The question whether one of the known names is meant, after a blank; empty where none is near."""
     if len(key) > 60:
         return ""
     names = {name.casefold(): name for name in known}

@@ -12,7 +12,7 @@ from scheduler.fields import is_line
 from scheduler.models import Change, Job, JobSet, Queue, QueuePolicy, RetryPolicy
 from scheduler.queries.queues import attached_policies, queue_spec
 from scheduler.queuefile import QueueSpec, grant_document, parse_queue, queue_document
-from scheduler.states import TERMINAL_JOB_STATES, ChangeKind
+from scheduler.states import ChangeKind
 
 
 @transaction.atomic
@@ -71,9 +71,9 @@ def set_cordon(*, queue: str, cordoned: bool, actor: Actor) -> bool:
 
 @transaction.atomic
 def delete_queue(*, name: str, actor: Actor) -> bool:
-    """Delete a queue that holds no job, with its attachments and empty job sets.
+    """Delete a queue that never had a job, with its attachments and empty job sets.
 
-    Returns whether there was one. Raises Conflict while it holds jobs.
+    Returns whether there was one. Raises Conflict when it has jobs: they are kept for good.
     """
     actor.require(Permission.DELETE_QUEUE)
     queue = Queue.objects.select_for_update().filter(name=name).first() if is_line(name) else None
@@ -148,13 +148,9 @@ def _require_policies(names: Sequence[str]) -> None:
 
 
 def _refuse_with_jobs(name: str) -> None:
-    jobs = Job.objects.filter(queue=name)
-    total = jobs.count()
-    if total:
-        going_on = jobs.exclude(state__in=TERMINAL_JOB_STATES).count()
+    if Job.objects.filter(queue=name).exists():
         raise Conflict(
-            f"Queue '{name}' holds {total:,} job{'' if total == 1 else 's'}, {going_on:,} of them not ended. "
-            "Cordon it to start no more, cancel what is not ended, and delete it when no job of it is kept."
+            f"Queue '{name}' has jobs, and jobs are kept. Cordon it instead: it starts no more of them."
         )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from policies.fields import unknown_field
 from scheduler.spelling import Problems, below
 
 MAX_WHOLE = 2**31 - 1
@@ -22,6 +23,7 @@ class Fields:
     def __init__(self, value: object, path: str, problems: Problems) -> None:
         self.path = path
         self.problems = problems
+        self._known: list[str] = []
         if value is not None and not isinstance(value, Mapping):
             self.note("", f"Takes fields with values, not {kind_of(value)}.", "type")
         self._left: dict[str, Any] = (
@@ -36,6 +38,7 @@ class Fields:
 
     def take(self, name: str) -> Any:
         """The value as it is; None when absent."""
+        self._known.append(name)
         return self._left.pop(name, None)
 
     def text(
@@ -143,13 +146,13 @@ class Fields:
     def refuse(self, absent: Mapping[str, str]) -> None:
         """Note each of these fields that is there, with why it is refused."""
         for name, why in absent.items():
-            if self.take(name) is not None:
+            if self._left.pop(name, None) is not None:
                 self.note(name, why, "not_supported")
 
     def refuse_unknown(self) -> None:
         """Note every field nobody took."""
         for name in self._left:
-            self.note(name, "Is not a field of this. Remove it, or check its spelling.", "unknown_field")
+            self.note(name, unknown_field(name, self._known), "unknown_field")
 
     def _is_line(self, path: str, item: object, *, longest: int) -> bool:
         problem = problem_of_line(item, most=longest) if item != "" else "Must not be empty."

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from policies.fields import suggestion, unknown_field
 from policies.pods import PodResources, pod_resources
 from policies.quantity import MAX_QUANTITY, QuantityError, parse_quantity
 from scheduler.fields import Fields, kind_of, problem_of_line
@@ -74,6 +75,7 @@ class Pod:
 def read_pod(spec: dict[str, Any], path: str, problems: Problems) -> Pod:
     """Check a spec whose field names are spelled right, noting every problem. Fills in requests."""
     pod = Fields(spec, path, problems)
+    _note_misspelled(spec, POD_SHAPE, path, problems)
     pod.refuse(_ABSENT)
     if pod.take("restartPolicy") not in (None, "", "Never"):
         pod.note("restartPolicy", "Must be Never or absent: retry policies decide what runs again.")
@@ -85,6 +87,20 @@ def read_pod(spec: dict[str, Any], path: str, problems: Problems) -> Pod:
     if len(json.dumps(spec, ensure_ascii=False).encode()) > MAX_SPEC_BYTES:
         pod.note("", f"Is larger than {MAX_SPEC_BYTES:,} bytes. Put scripts and data elsewhere.", "too_large")
     return _with_totals(spec, selector, grace, pod)
+
+
+def _note_misspelled(value: object, shape: Shape, path: str, problems: Problems) -> None:
+    """Fields that are nearly one of the shape which is not there. Others may mean something to an executor."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            _note_misspelled(item, shape, below(path, index), problems)
+    elif isinstance(value, dict) and shape:
+        absent = [name for name in shape if name not in value]
+        for key, item in value.items():
+            if key in shape:
+                _note_misspelled(item, shape[key], below(path, key), problems)
+            elif suggestion(key, absent):
+                problems.add(below(path, key), unknown_field(key, absent), "unknown_field")
 
 
 def text_map(fields: Fields, name: str, *, longest: int) -> dict[str, str]:

@@ -18,8 +18,8 @@ from scheduler.models import Event, Job, JobSet, JobSpec, Queue
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import new_ulid
-from scheduler.queries.rejections import reasons_to_reject
-from scheduler.spelling import spelled
+from scheduler.queries.rejections import fields_nobody_honours, reasons_to_reject
+from scheduler.spelling import Problems, spelled
 from scheduler.states import EventKind, JobState
 
 BATCH = 5_000
@@ -47,6 +47,17 @@ def check_job_file(document: object, *, actor: Actor) -> JobFile:
     elif Permission.SUBMIT_ANY_JOBS not in actor.permissions:
         raise NotPermitted(actor, Permission.SUBMIT_ANY_JOBS)
     return parse_job_file(document)
+
+
+def check_honoured(file: JobFile, *, config: Configuration | None = None) -> None:
+    """Raises DocumentInvalid for fields that no executor heard of acts on: a job with one would be rejected."""
+    problems = Problems()
+    specs = [item.pod.spec for item in file.items]
+    for index, paths in enumerate(fields_nobody_honours(specs, config=config or configuration())):
+        for path in paths:
+            message = "No executor acts on this: the job would be rejected. Leave it out."
+            problems.add(f"jobs[{index}].podSpec{path.removeprefix('spec')}", message, "not_honoured")
+    problems.raise_any()
 
 
 @transaction.atomic

@@ -59,13 +59,16 @@ def _job_set(file: LoadedFile) -> str:
 @click.option("--reason", default="", metavar="TEXT", help="Why, for the history of the jobs.")
 def cancel(jobs: tuple[str, ...], reason: str) -> None:
     """Cancel jobs. Those that run are asked to end and get their grace period."""
-    done = words.client().cancel_jobs(jobs, reason=reason)
+    tack = words.client()
+    done = tack.cancel_jobs(jobs, reason=reason)
     for job in done.cancelled:
         say(f"Cancelled job {job}")
     for job in done.cancelling:
         say(f"Requested cancellation of job {job}")
     for job in done.unchanged:
-        say(f"Job {job} had ended, or was being cancelled, already")
+        state = tack.job(job).state
+        had = "was being cancelled already" if state == "cancelling" else f"had ended already: {state}"
+        say(f"Job {job} {had}")
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:
@@ -108,7 +111,8 @@ def list_command(limit: int, form: str, **filters: Any) -> None:
     else:
         print_as(form, {"jobs": [job.json for job in shown]})
     if len(found) > limit:
-        say(f"There are more than these {limit}: --limit shows more, filters fewer.", err=True)
+        these = "this one" if limit == 1 else f"these {limit:,}"
+        say(f"There are more than {these}: --limit shows more, filters fewer.", err=True)
 
 
 def _table(jobs: Sequence[Job]) -> Any:

@@ -1,10 +1,10 @@
 """Files of kind Queue: read into the fields of a queue, every problem with its line, before anything is sent."""
 
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from lookout.cli.files import FileProblem, LoadedFile
+from policies.fields import unknown_field
 
 API_VERSION = "armadaproject.io/v1beta1"
 KIND = "Queue"
@@ -67,7 +67,7 @@ def _problems(value: Any) -> Iterator[FileProblem]:
     for key, item in value.items():
         name = _NAMES.get(key.lower())
         if name is None:
-            yield FileProblem(path=key, message=_unknown(key))
+            yield FileProblem(path=key, message=unknown_field(key, _NAMES.values()))
         elif name in seen:
             yield FileProblem(
                 path=key, message=f"This is written twice, once as {seen[name]}. Keep one of them."
@@ -82,8 +82,3 @@ def _problems(value: Any) -> Iterator[FileProblem]:
             yield FileProblem(
                 path=name, message=f"This is missing{f': {_HEAD[name]}' if name in _HEAD else ''}."
             )
-
-
-def _unknown(key: str) -> str:
-    near = difflib.get_close_matches(key, _NAMES.values(), n=1)
-    return "A queue of Tack has no such field." + (f" Did you mean {near[0]}?" if near else "")

@@ -88,7 +88,7 @@ def _spec_options(command: Callable[..., None]) -> Callable[..., None]:
             type=float,
             default=1.0,
             show_default=True,
-            help="Lower counts for more.",
+            help="A queue with twice the factor gets half as much.",
         ),
         click.option("--owners", **several, help="Users who own the queue."),
         click.option("--group-owners", **several, help="Groups who own the queue."),
@@ -138,7 +138,7 @@ def update_command(name: str, **options: Any) -> None:
 @words.delete.command("queue")
 @click.argument("name")
 def delete_command(name: str) -> None:
-    """Delete a queue that has no jobs left."""
+    """Delete a queue that never had a job: jobs are kept. Cordon another."""
     words.client().delete_queue(name)
     say(f"Deleted queue {name} (or it did not exist)")
 

@@ -9,7 +9,7 @@ from lookout.cli import words
 from lookout.cli.files import LoadedFile, load_file
 from lookout.cli.printing import print_as, say, without_zeros
 from lookout.cli.words import Writing
-from lookout.client import Client, NotFound, RetryPolicy
+from lookout.client import Client, Conflict, NotFound, RetryPolicy
 from policies.documents import API_VERSION, KIND, DocumentInvalid, parse_policy_document
 from policies.policy import Policy
 
@@ -90,7 +90,10 @@ def update_command(file: Path, note: str, *, force: bool) -> None:
 @click.option("--detach", is_flag=True, help="Take it off the queues that use it first.")
 def delete_command(name: str, *, detach: bool) -> None:
     """Delete a retry policy. Refused while queues use it, unless detached."""
-    words.client().delete_retry_policy(name, detach=detach)
+    try:
+        words.client().delete_retry_policy(name, detach=detach)
+    except Conflict as error:
+        raise click.ClickException(f"{error} --detach does both at once.") from error
     say(f"Deleted retry policy {name} (or it did not exist)")
 
 

@@ -31,10 +31,26 @@ def reasons_to_reject(
     return {job_id: reason for job_id, reason in reasons.items() if reason}
 
 
-def _unhonoured(jobs: Iterable[tuple[Job, Mapping[str, Any]]], config: Configuration) -> dict[str, str]:
-    """Job id → the fields that no executor acts on. Executors that say nothing of fields have no say."""
+def fields_nobody_honours(
+    pod_specs: Iterable[Mapping[str, Any]], *, config: Configuration
+) -> list[tuple[str, ...]]:
+    """For each pod spec, the paths below it that no executor heard of acts on, such as `spec.containers[0].tty`."""
+    honours = _honours(config)
+    if not honours:
+        return [() for _ in pod_specs]
+    return [unhonoured_fields(spec, honours) for spec in pod_specs]
+
+
+def _honours(config: Configuration) -> frozenset[str]:
+    """What some executor acts on; empty where none says anything of fields."""
     reported = Executor.objects.filter(heard_of(config)).values_list("honours", flat=True)
     honours = frozenset(path for paths in reported for path in paths)
+    return honours | READ_BY_THE_SCHEDULER if honours else honours
+
+
+def _unhonoured(jobs: Iterable[tuple[Job, Mapping[str, Any]]], config: Configuration) -> dict[str, str]:
+    """Job id → the fields that no executor acts on. Executors that say nothing of fields have no say."""
+    honours = _honours(config)
     if not honours:
         return {}
     known: dict[str, str] = {}
@@ -42,7 +58,7 @@ def _unhonoured(jobs: Iterable[tuple[Job, Mapping[str, Any]]], config: Configura
     for job, spec in jobs:
         shape = json.dumps(_shape(spec), sort_keys=True)
         if shape not in known:
-            known[shape] = _sentence(unhonoured_fields(spec, honours | READ_BY_THE_SCHEDULER))
+            known[shape] = _sentence(unhonoured_fields(spec, honours))
         found[job.id] = known[shape]
     return {job_id: sentence for job_id, sentence in found.items() if sentence}
 

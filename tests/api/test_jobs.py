@@ -66,6 +66,15 @@ def test_a_job_file_may_be_yaml(alice: Caller) -> None:
     assert Job.objects.get().memory_limit_bytes == 64 << 20
 
 
+def test_a_dry_run_tells_fields_that_would_get_the_job_rejected(alice: Caller) -> None:
+    make_queue("nightly")
+    make_executor(honours=["spec.containers[].name", "spec.containers[].command"])
+    spec = {"containers": [{"name": "main", "command": ["true"], "tty": True}]}
+    refused = alice.call("POST", "v1/jobs", body=job_file({"podSpec": spec}), query={"dryRun": "true"})
+    assert (refused.status, refused.paths) == (400, ["jobs[0].podSpec.containers[0].tty"])
+    assert "No executor acts on this" in str(refused.error)
+
+
 def test_a_dry_run_checks_and_writes_nothing(alice: Caller) -> None:
     make_queue("nightly")
     done = alice.call("POST", "v1/jobs", body=job_file({"clientId": "one"}), query={"dryRun": "true"})

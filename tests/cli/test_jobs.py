@@ -94,12 +94,17 @@ def test_a_file_that_holds_no_jobs_is_refused(tack: Tack, job_file: Path, text: 
 
 
 def test_cancel_tells_what_became_of_each(server: SmallServer, tack: Tack) -> None:
-    server.on("POST jobs/cancel", {"cancelled": ["a"], "cancelling": ["b"], "unchanged": ["c"]})
-    said = tack("cancel", "a", "b", "c", "--reason", "enough")
-    assert said.out == (
-        "Cancelled job a\nRequested cancellation of job b\nJob c had ended, or was being cancelled, already\n"
-    )
-    assert server.asked[-1].body == {"jobIds": ["a", "b", "c"], "reason": "enough"}
+    server.on("POST jobs/cancel", {"cancelled": ["a"], "cancelling": ["b"], "unchanged": ["c", "d"]})
+    for job, state in (("c", "failed"), ("d", "cancelling")):
+        server.on(f"GET jobs/{job}", job_view(job, state=state) | {"spec": {}, "runs": []})
+    said = tack("cancel", "a", "b", "c", "d", "--reason", "enough")
+    assert said.out.splitlines() == [
+        "Cancelled job a",
+        "Requested cancellation of job b",
+        "Job c had ended already: failed",
+        "Job d was being cancelled already",
+    ]
+    assert server.asked[0].body == {"jobIds": ["a", "b", "c", "d"], "reason": "enough"}
 
 
 def test_cancel_without_a_job_is_a_usage_error(tack: Tack) -> None:
@@ -143,7 +148,7 @@ def test_get_jobs_says_when_there_are_more(server: SmallServer, tack: Tack) -> N
     server.on("GET jobs", {"jobs": [job_view("a"), job_view("b")], "next": "b"})
     said = tack("get", "jobs", "--limit", "1", "-o", "json")
     assert [job["jobId"] for job in json.loads(said.out)["jobs"]] == ["a"]
-    assert said.err == "There are more than these 1: --limit shows more, filters fewer.\n"
+    assert said.err == "There are more than this one: --limit shows more, filters fewer.\n"
 
 
 def test_an_unknown_state_is_a_usage_error_that_lists_them(tack: Tack) -> None:

@@ -186,7 +186,7 @@ def test_every_problem_of_a_queue_file_is_told_by_line(tack_alone: Tack, queue_f
     assert told == [
         "1: apiVersion: For a queue this is armadaproject.io/v1beta1, not armadaproject.io/v2.",
         "4: priorityFactor: The priority factor is a number, 1 or above.",
-        "5: retryPolicy: A queue of Tack has no such field. Did you mean retryPolicies?",
+        "5: retryPolicy: There is no field retryPolicy here. Did you mean retryPolicies?",
         "6: cordoned: cordoned is true or false.",
         "7: labels: The labels are names with texts, neither of them empty. Quote a number.",
     ]

@@ -60,7 +60,7 @@ def test_delete_of_an_attached_one_is_refused_with_the_fix(server: SmallServer, 
     )
     server.on("DELETE retry-policies/oom-grow", refusal(409, "conflict", sentence))
     said = tack("delete", "retry-policy", "oom-grow")
-    assert (said.code, said.err) == (1, f"Error: {sentence}\n")
+    assert (said.code, said.err) == (1, f"Error: {sentence} --detach does both at once.\n")
 
 
 def test_get_prints_what_create_takes_with_keys_in_alphabetical_order(

@@ -130,7 +130,7 @@ def test_a_queue_with_jobs_is_not_deleted_and_the_sentence_says_what_to_do(olga:
     queue = make_queue()
     make_job(queue)
     make_job(queue, state=JobState.SUCCEEDED)
-    with pytest.raises(Conflict, match=r"Queue 'nightly' holds 2 jobs, 1 of them not ended\. Cordon it"):
+    with pytest.raises(Conflict, match=r"Queue 'nightly' has jobs, and jobs are kept\. Cordon it"):
         delete_queue(name="nightly", actor=olga)
 
 

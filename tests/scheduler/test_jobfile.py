@@ -138,9 +138,23 @@ def test_other_annotations_of_the_model_are_kept() -> None:
 
 def test_an_unknown_field_of_a_job_is_refused_and_one_of_a_pod_is_kept() -> None:
     assert problems(file(podspek={})) == {
-        "jobs[0].podspek": "Is not a field of this. Remove it, or check its spelling."
+        "jobs[0].podspek": "There is no field podspek here. Did you mean podSpec?"
     }
     assert item(podSpec=pod(hostNetwork=True)).pod.spec["hostNetwork"] is True
+
+
+def test_a_misspelled_field_of_a_pod_is_refused_with_the_one_that_is_meant() -> None:
+    container = {"name": "a", "comand": ["true"], "resources": {"limts": {}}}
+    found = pod_problems({"containers": [container], "volums": []})
+    assert found["volums"] == "There is no field volums here. Did you mean volumes?"
+    assert found["containers[0].comand"] == "There is no field comand here. Did you mean command?"
+    assert found["containers[0].resources.limts"] == "There is no field limts here. Did you mean limits?"
+    assert "Did you mean containers?" in pod_problems({"containrs": []})["containrs"]
+
+
+def test_a_misspelled_field_of_a_job_is_refused_with_the_one_that_is_meant() -> None:
+    found = problems(file(priorty=1))
+    assert found["jobs[0].priorty"] == "There is no field priorty here. Did you mean priority?"
 
 
 def test_pod_specs_may_stand_for_pod_spec_with_exactly_one_pod() -> None:

@@ -24,7 +24,7 @@ from lookout.filters import job_filter
 from scheduler import tasks
 from scheduler.queries.jobs import job_detail, job_page
 from scheduler.queries.pages import MAX_LIMIT
-from scheduler.submission import check_job_file, submit_jobs
+from scheduler.submission import check_honoured, check_job_file, submit_jobs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +52,7 @@ class SubmitQuery:
     """How to submit."""
 
     dry_run: bool = False
-    """Only check the file."""
+    """Only check the file, for fields that no executor heard of acts on as well."""
 
 
 class Jobs(Endpoint):
@@ -85,6 +85,7 @@ class Jobs(Endpoint):
         actor = actor_of(request)
         file = check_job_file(document, actor=actor)
         if query.dry_run:
+            check_honoured(file)
             checked = (
                 SubmittedView(job_id="", client_id=item.client_id, created=False) for item in file.items
             )

@@ -46,7 +46,7 @@ class QueueBody:
     api_version: str = ""
     kind: str = ""
     priority_factor: float = 1.0
-    """At least 1. A queue with a larger one goes later."""
+    """At least 1. A queue with twice the factor gets half as much."""
     user_owners: tuple[str, ...] = ()
     """They may do everything with the queue's jobs."""
     group_owners: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class QueueEndpoint(Endpoint):
 
     @described("deleteQueue", tag="Queues", answer=Nothing, refusals=(409,))
     def delete(self, request: Request, name: str) -> Response:
-        """Delete a queue that holds no job. One that does not exist is no error."""
+        """Delete a queue that never had a job; jobs are kept. One that does not exist is no error."""
         delete_queue(name=name, actor=actor_of(request))
         return answer()
 
