@@ -102,7 +102,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "django_htmx",
-    "django_filters",
     "rest_framework",
     "drf_spectacular",
     "scheduler",
