@@ -11,6 +11,7 @@ __all__ = [
     "QuantityError",
     "format_bytes",
     "format_like",
+    "measured_bytes",
     "parse_bytes",
     "parse_millicores",
     "parse_quantity",
@@ -89,13 +90,18 @@ def format_like(size: int, written: str) -> str:
 def rounded_bytes(size: int) -> str:
     """Bytes for reading: exact where that is short, else one decimal of the largest binary unit (17.6Gi)."""
     exact = format_bytes(size)
-    if len(exact) <= 6:
-        return exact
+    return exact if len(exact) <= 6 else measured_bytes(size)
+
+
+def measured_bytes(size: int) -> str:
+    """Bytes that were measured, for reading: at most one decimal of the largest binary unit (1.4Mi, 64Mi)."""
+    if abs(size) < 2**10:
+        return str(size)
     unit, step = next(
         ((unit, step) for unit, step in reversed(_BINARY.items()) if abs(size) >= step), ("Ki", 2**10)
     )
     tenths = round(Fraction(size * 10, step))
-    return f"{tenths // 10}.{tenths % 10}{unit}"
+    return f"{tenths // 10}.{tenths % 10}{unit}" if tenths % 10 else f"{tenths // 10}{unit}"
 
 
 def _in_units(size: int, units: dict[str, int]) -> str:

@@ -252,5 +252,5 @@ def default_sentence(action: Action) -> str:
 def limit_sentence(retry_limit: int) -> str:
     """What the retry limit allows."""
     if retry_limit == 0:
-        return "Never retries: the retry limit is 0."
+        return "The retry limit is 0, so nothing is retried."
     return f"Retries at most {'once' if retry_limit == 1 else f'{retry_limit:,} times'}."

@@ -27,6 +27,8 @@ class Leg:
     """From being queued to its lease."""
     ran: timedelta | None
     spans: tuple[tuple[str, float, float], ...]
+    message_name: str
+    """Of its unfolded message, in the address."""
     label: str
     """What the bar of the run says to those who do not see it."""
 
@@ -168,6 +170,7 @@ def _leg(job: Job, run: Run, before: Run | None, now: datetime) -> Leg:
         waited=run.leased_at - queued_at if queued_at else None,
         ran=end - run.started_at if run.started_at else None,
         spans=tuple(spans),
+        message_name=f"message-{run.number}",
         label=_label(job, run, end),
     )
 

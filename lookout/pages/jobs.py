@@ -26,7 +26,7 @@ from scheduler.queries.jobs import (
     state_counts,
 )
 from scheduler.queries.names import queue_names
-from scheduler.queries.newer import Newer, jobs_newer_than
+from scheduler.queries.newer import Newer, jobs_newer_than, place_in_list
 from scheduler.states import JobState, RunState
 
 PAGE_SIZE = 50
@@ -91,7 +91,7 @@ def jobs(request: PageRequest) -> HttpResponse:
             "rows": [_line(row, now) for row in found.page.rows],
             "tally": tally(query, wanted, counts),
             "summary": _summary(wanted, counts),
-            "page_words": _page_words(found.page, wanted, counts),
+            "page_words": _page_words(found, wanted, counts),
             "older": jobs_address(filters_of(query), cursor=found.page.next) if found.page.next else "",
             "newer": _neweraddress(query, found),
             "came_in": found.came_in,
@@ -171,10 +171,14 @@ def _summary(wanted: JobFilter, counts: dict[JobState, int]) -> str:
     return f"{total:,}{of}, {open_ones:,} not ended, {counts[JobState.FAILED]:,} ended failed"
 
 
-def _page_words(found: JobPage, wanted: JobFilter, counts: dict[JobState, int]) -> str:
+def _page_words(found: _Found, wanted: JobFilter, counts: dict[JobState, int]) -> str:
     states = wanted.states or tuple(JobState)
     total = sum(counts[JobState(state)] for state in states)
-    return f"{len(found.rows):,} of {total:,} jobs, newest first"
+    rows = found.page.rows
+    if found.above is None or not rows:
+        return f"{len(rows):,} of {total:,} jobs, newest first"
+    first = place_in_list(rows[0].job, wanted)
+    return f"{first:,} to {first + len(rows) - 1:,} of {total:,} jobs, newest first"
 
 
 def _neweraddress(query: QueryDict, found: _Found) -> str:

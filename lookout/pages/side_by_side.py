@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lookout.templatetags.figures import exact_duration
-from policies.quantity import rounded_bytes
+from policies.quantity import measured_bytes, rounded_bytes
 from scheduler.models import Run
 from scheduler.queries.jobs import decision_of
 
@@ -55,7 +55,7 @@ def _memory(run: Run) -> str:
 
 
 def _peak(run: Run) -> str:
-    return rounded_bytes(run.memory_peak_bytes) if run.memory_peak_bytes else ""
+    return measured_bytes(run.memory_peak_bytes) if run.memory_peak_bytes else ""
 
 
 def _category(run: Run) -> str:

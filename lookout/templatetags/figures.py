@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from policies.quantity import rounded_bytes
+from policies.quantity import measured_bytes, rounded_bytes
 
 register = template.Library()
 
@@ -91,6 +91,12 @@ def at(context: dict[str, Any], moment: datetime | None) -> str:
 def quantity(size: int | None) -> str:
     """Bytes for reading: `64Mi`, `17.6Gi`."""
     return NONE if size is None else rounded_bytes(size)
+
+
+@register.filter
+def measured(size: int | None) -> str:
+    """Bytes that were measured: one decimal of the largest unit, so that they compare."""
+    return NONE if size is None else measured_bytes(size)
 
 
 @register.filter

@@ -2,6 +2,7 @@
 
 import re
 import signal
+from dataclasses import dataclass
 
 from django import template
 from django.urls import reverse
@@ -12,6 +13,7 @@ from lookout.printouts import plain
 register = template.Library()
 
 _KEY = re.compile(r"^(\s*(?:- )*)([^\s:#'\"{\[][^:#]*?)(:)(?=\s|$)(.*)$", re.DOTALL)
+_LINES_AT_ONCE = 6
 _KILLERS = {
     "memory": "the memory limit",
     "deadline": "the deadline",
@@ -44,6 +46,24 @@ def linked(sentence: str, policy: str, version: int) -> str:
 def readable(text: str) -> str:
     """An error as text: escape sequences taken out, invisible characters shown."""
     return plain(text)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Folded:
+    """A text of many lines: those that are shown at once, and those that are unfolded."""
+
+    first: str
+    rest: str
+    count: int
+    """Lines of the rest."""
+
+
+@register.filter
+def folded(text: str) -> Folded:
+    """The first lines of a long text apart from the rest. Two lines more than that are not worth folding."""
+    lines = text.splitlines()
+    shown = _LINES_AT_ONCE if len(lines) > _LINES_AT_ONCE + 2 else len(lines)
+    return Folded(first="\n".join(lines[:shown]), rest="\n".join(lines[shown:]), count=len(lines) - shown)
 
 
 @register.filter

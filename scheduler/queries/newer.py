@@ -26,11 +26,19 @@ class Newer:
 
 def jobs_newer_than(job: Job, wanted: JobFilter, *, limit: int) -> Newer:
     """What is above a job in the list of a filter, in one query. `limit` is the size of a page."""
-    above = Q(submitted_at__gt=job.submitted_at) | Q(submitted_at=job.submitted_at, id__gt=job.id)
-    nearest_first = find_jobs(wanted).filter(above).order_by("submitted_at", "id")
+    nearest_first = find_jobs(wanted).filter(_above(job)).order_by("submitted_at", "id")
     places = list(nearest_first.values_list("submitted_at", "id")[: max(limit, MOST_COUNTED) + 1])
     return Newer(
         count=min(len(places), MOST_COUNTED),
         page_before=cursor_at(*places[limit]) if len(places) > limit else "",
         at_row=cursor_at(*places[0]) if places else "",
     )
+
+
+def place_in_list(job: Job, wanted: JobFilter) -> int:
+    """Where a job stands in the list of a filter, counted from 1, in one query."""
+    return find_jobs(wanted).filter(_above(job)).count() + 1
+
+
+def _above(job: Job) -> Q:
+    return Q(submitted_at__gt=job.submitted_at) | Q(submitted_at=job.submitted_at, id__gt=job.id)

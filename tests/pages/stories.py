@@ -20,8 +20,14 @@ def failed_run(**fields: Any) -> Run:
     make_policy()
     make_queue("nightly", policies=("oom-grow",))
     job = make_job("nightly", job_set="renders")
-    memory = {"killed_by": "memory", "enforced_by": "cgroup2", "signal": 9, "memory_peak_bytes": 64 * MEBI}
-    return make_run(job, state=RunState.FAILED, message="Container main reached 64Mi", **{**memory, **fields})
+    memory = {
+        "message": "Container main reached 64Mi",
+        "killed_by": "memory",
+        "enforced_by": "cgroup2",
+        "signal": 9,
+        "memory_peak_bytes": 64 * MEBI,
+    }
+    return make_run(job, state=RunState.FAILED, **{**memory, **fields})
 
 
 def retried_job(**fields: Any) -> Job:

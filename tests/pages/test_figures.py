@@ -13,6 +13,7 @@ from lookout.templatetags.figures import (
     cores,
     count,
     exact_duration,
+    measured,
     plural,
     whole_duration,
 )
@@ -39,6 +40,14 @@ NOW = datetime(2026, 11, 29, 3, 12, 40, tzinfo=UTC)
 )
 def test_durations(seconds: float, whole: str, exact: str) -> None:
     assert (whole_duration(seconds), exact_duration(seconds)) == (whole, exact)
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0, "0"), (786_432, "768Ki"), (1_511_424, "1.4Mi"), (1_024_000, "1000Ki"), (64 << 20, "64Mi")],
+)
+def test_what_was_measured_has_one_rounding(size: int, words: str) -> None:
+    assert measured(size) == words
 
 
 def test_a_moment_carries_its_exact_time_and_zone() -> None:

@@ -292,3 +292,25 @@ def test_memory_that_was_only_requested_is_shown_as_such(as_olga: Client) -> Non
     Job.objects.filter(id=job.id).update(memory_request_bytes=32 * MEBI)
     make_run(Job.objects.get(id=job.id))
     assert "memory 32Mi requested" in page_of(as_olga, job).words
+
+
+def test_a_long_message_shows_its_beginning_and_unfolds_the_rest(as_bob: Client) -> None:
+    job = failed_run(message="\n".join(f"line {number}" for number in range(80))).job
+    page = page_of(as_bob, job)
+    assert "line 5 74 more lines line 6" in page.words
+    unfolds = {each["id"]: each for each in page.attributes("details") if "id" in each}
+    assert "open" not in unfolds["message-1"]
+    opened = page_of(as_bob, job, "?open=message-1").attributes("details")
+    assert [each["id"] for each in opened if "open" in each] == ["message-1"]
+
+
+def test_a_message_of_a_few_lines_is_not_folded(as_bob: Client) -> None:
+    job = failed_run(message="\n".join("abcdefgh")).job
+    assert "more line" not in page_of(as_bob, job).words
+
+
+def test_a_job_that_never_ran_says_so(as_bob: Client) -> None:
+    words = page_of(as_bob, make_job(state=JobState.REJECTED, rejected_because="No node has 1Ti.")).words
+    assert "It never ran." in words
+    assert "No run yet." not in words
+    assert "none yet" not in words

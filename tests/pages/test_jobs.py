@@ -237,3 +237,12 @@ def test_failures_without_a_category_are_found_by_the_word_pages_have_for_them(a
         found = as_bob.get(f"/jobs?{name}=none").content.decode()
         assert without.id in found
         assert of_memory.id not in found
+
+
+def test_every_page_says_where_in_the_list_it_is(as_bob: Client) -> None:
+    some_jobs(120)
+    first = seen(as_bob.get("/jobs"))
+    assert "50 of 120 jobs, newest first" in first.words
+    second = seen(as_bob.get(first.links["Older"]))
+    assert "51 to 100 of 120 jobs, newest first" in second.words
+    assert "101 to 120 of 120 jobs, newest first" in seen(as_bob.get(second.links["Older"])).words

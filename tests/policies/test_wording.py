@@ -167,7 +167,7 @@ def test_a_rule_reads_as_a_sentence(rule: Rule, sentence: str) -> None:
 def test_the_default_and_the_limit_read_as_sentences() -> None:
     assert default_sentence(Action.FAIL) == "Fails when no rule matches."
     assert default_sentence(Action.RETRY) == "Retries when no rule matches."
-    assert limit_sentence(0) == "Never retries: the retry limit is 0."
+    assert limit_sentence(0) == "The retry limit is 0, so nothing is retried."
     assert limit_sentence(1) == "Retries at most once."
     assert limit_sentence(2_000) == "Retries at most 2,000 times."
 

@@ -1,6 +1,7 @@
 // Live regions ([data-live]): paused on request and while nobody looks; honest when the server is silent.
 
 let paused = false;
+let lost = false;
 
 const regions = () => document.querySelectorAll("[data-live]");
 const isPoll = (ctx) => ctx.sourceElement.matches("[data-live]") && ctx.sourceEvent?.type === "every";
@@ -19,13 +20,15 @@ function show() {
   for (const status of document.querySelectorAll("[data-live-status]")) {
     status.hidden = regions().length === 0;
     const word = status.querySelector(".live");
-    word.classList.toggle("paused", paused);
-    word.textContent = paused ? "Paused" : "Live";
+    word.classList.toggle("paused", paused || lost);
+    word.textContent = paused ? "Paused" : lost ? "Lost" : "Live";
     status.querySelector("button").textContent = paused ? "Go on" : "Pause";
   }
 }
 
 function say(text) {
+  lost = text !== "";
+  show();
   for (const status of document.querySelectorAll("[data-live-status] .amber")) status.textContent = text;
 }
 
