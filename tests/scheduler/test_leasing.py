@@ -347,7 +347,7 @@ def test_the_loser_of_the_lock_leaves_a_mark_and_the_winner_answers_it(
     losers: list[RoundResult] = []
     written = leasing._lease
 
-    def lease_while_another_tries(runs: Any) -> None:
+    def lease_while_another_tries(*leases: Any, **where: Any) -> None:
         monkeypatch.setattr(leasing, "_lease", written)
         losers.append(elsewhere(_late_round))
         written(*leases, **where)
