@@ -15,6 +15,7 @@ import yaml
 
 from policies.category_documents import parse_categories
 from policies.fields import Fields, Findings
+from policies.lines import in_line_order
 from policies.policy import NO_MUTATION, Action, MemoryBump, Mutation, Policy, Rule
 from policies.problems import DocumentInvalid, Problem
 from policies.quantity import QuantityError, parse_quantity
@@ -129,7 +130,7 @@ def read_policy(tree: Node, *, envelope_required: bool) -> PolicyDraft:
         return PolicyDraft(misread=tuple(findings.decoding), problems=tuple(findings.decoding))
     draft = _read_policy_fields(fields)
     _check_policy(draft, findings)
-    problems = sorted(findings.decoding + findings.rules, key=_reading_order)
+    problems = in_line_order(sorted(findings.decoding + findings.rules, key=_reading_order))
     return PolicyDraft(
         name=draft.name,
         retry_limit=draft.retry_limit,
@@ -283,7 +284,7 @@ def _check_static(static: str, path: str, findings: Findings) -> None:
 
 
 def _reading_order(problem: Problem) -> tuple[int, int, int]:
-    """Envelope, unknown fields, name, limit, each rule, default; by line within these."""
+    """Where there are no lines: envelope, unknown fields, name, limit, each rule, default."""
     line = problem.line or 0
     rule = re.match(r"rules\[(\d+)\]", problem.path)
     if rule:

@@ -1,5 +1,7 @@
 """Reading what was sent: bodies within limits, JSON or YAML without ambiguity, the query of the address."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +10,9 @@ from django.http import HttpRequest, QueryDict
 
 from lookout.api.json_reading import object_of_json, refuse_unstorable, refused
 from lookout.api.shapes import Bounds, Field, decode, fields_of, is_list, optional
-from policies.tree import object_of_text
+from policies.lines import with_lines
+from policies.problems import DocumentInvalid
+from policies.tree import object_of_text, tree_of_text
 
 JSON = "application/json"
 YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
@@ -43,6 +47,16 @@ class Body:
     def to_object(self) -> object:
         """What the text says. Raises DocumentInvalid for anything two readers could read differently."""
         return object_of_text(self.text) if self.is_yaml else object_of_json(self.text)
+
+    @contextmanager
+    def told_with_lines(self) -> Iterator[None]:
+        """Problems that are raised within get the lines of the text, where it is YAML."""
+        try:
+            yield
+        except DocumentInvalid as error:
+            if not self.is_yaml or all(problem.code == "syntax" for problem in error.problems):
+                raise
+            raise DocumentInvalid(with_lines(error.problems, tree_of_text(self.text))) from error
 
 
 def body_of[T](

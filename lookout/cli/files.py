@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from lookout.cli.printing import one_line
+from policies.lines import nearest_line
 from policies.problems import MOST_PROBLEMS, DocumentInvalid
 from policies.tree import Entry, Limits, Node, tree_of_yaml
 
@@ -53,27 +54,15 @@ class LoadedFile:
 
     def refused(self, problems: Iterable[Any]) -> FileRefused:
         """The error that tells these problems (anything with path, message and line) about this file."""
-        return FileRefused(
-            self.name,
-            [
-                FileProblem(
-                    path=problem.path,
-                    message=problem.message,
-                    line=problem.line or self.line_of(problem.path),
-                )
-                for problem in problems
-            ],
-        )
-
-    def line_of(self, path: str) -> int | None:
-        """The line of a path, or of the nearest thing around it that is in the file."""
-        return _nearest_line(self.lines, path)
-
-
-def _nearest_line(lines: Mapping[str, int], path: str) -> int | None:
-    while path and path not in lines:
-        path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return lines.get(path) if path else None
+        found = [
+            FileProblem(
+                path=problem.path,
+                message=problem.message,
+                line=problem.line or nearest_line(self.lines, problem.path),
+            )
+            for problem in problems
+        ]
+        return FileRefused(self.name, sorted(found, key=lambda problem: problem.line or math.inf))
 
 
 def read_file(path: Path) -> LoadedFile:
@@ -152,7 +141,7 @@ class _Reading:
 
     def value(self, node: Node, path: str) -> Any:
         if node.line is not None:
-            self.lines.setdefault(path, node.line)
+            self.lines.setdefault(path.casefold(), node.line)
         if node.items is not None:
             return [self.value(item, f"{path}[{number}]") for number, item in enumerate(node.items)]
         return self._scalar(node, path) if node.entries is None else self._mapping(node.entries, path)
@@ -172,7 +161,7 @@ class _Reading:
             if entry.key in found:
                 self._refuse(at, _TWICE, entry.line)
             if entry.line is not None:
-                self.lines[at] = entry.line
+                self.lines[at.casefold()] = entry.line
             found[entry.key] = self.value(entry.value, at)
         return found
 

@@ -66,6 +66,14 @@ def test_a_job_file_may_be_yaml(alice: Caller) -> None:
     assert Job.objects.get().memory_limit_bytes == 64 << 20
 
 
+def test_problems_of_a_yaml_job_file_have_their_lines_and_come_in_their_order(alice: Caller) -> None:
+    make_queue("nightly")
+    text = "queue: nightly\njobs:\n  - podSpec:\n      containers: [{name: A}]\n    priorty: 1\njobSetId: 5\n"
+    refused = alice.call("POST", "v1/jobs", body=text, content_type="application/yaml")
+    told = [(problem["line"], problem["path"]) for problem in refused.error["problems"]]
+    assert told == [(4, "jobs[0].podSpec.containers[0].name"), (5, "jobs[0].priorty"), (6, "jobSetId")]
+
+
 def test_a_dry_run_tells_fields_that_would_get_the_job_rejected(alice: Caller) -> None:
     make_queue("nightly")
     make_executor(honours=["spec.containers[].name", "spec.containers[].command"])

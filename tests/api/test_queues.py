@@ -181,3 +181,10 @@ def test_listing_takes_the_same_number_of_queries_for_any_number_of_queues(olga:
     with CaptureQueriesContext(connection) as many:
         assert len(olga.get("v1/queues").body["queues"]) == 21
     assert len(many) == len(few)
+
+
+def test_problems_of_a_yaml_queue_have_their_lines(olga: Caller) -> None:
+    text = "name: nightly\ncordoned: maybe\npriorityfactor: 0\n"
+    refused = olga.call("POST", "v1/queues", body=text, content_type="application/yaml")
+    told = [(problem["line"], problem["path"]) for problem in refused.error["problems"]]
+    assert told == [(2, "cordoned"), (3, "priorityFactor")]

@@ -85,6 +85,22 @@ def test_problems_of_yaml_have_their_lines(olga: Caller) -> None:
     assert RetryPolicy.objects.count() == 0
 
 
+def test_problems_come_in_the_order_of_their_lines(olga: Caller) -> None:
+    text = (
+        "retryLimit: x\nname: A\nrules:\n  - action: Retri\n    onCategory: oom\nfoo: 1\ndefaultAction: x\n"
+    )
+    refused = olga.call("POST", "v1/retry-policies", body=text, content_type="application/yaml")
+    assert [problem["line"] for problem in refused.error["problems"]] == [1, 2, 4, 6, 7]
+
+
+def test_an_older_version_is_no_conflict_when_its_document_is_current_already(olga: Caller) -> None:
+    make_policy()
+    changed = document(retryLimit=3)
+    for _ in range(2):
+        put = olga.call("PUT", "v1/retry-policies/oom-grow", body=changed, headers={"If-Match": '"1"'})
+        assert (put.status, put.body["version"]) == (200, 2)
+
+
 def test_keys_given_twice_are_refused(olga: Caller) -> None:
     for body, media in (
         ('{"name": "a", "name": "b", "defaultAction": "Fail"}', "application/json"),

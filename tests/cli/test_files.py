@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lookout.cli.files import FileRefused, load_file
+from policies.lines import nearest_line
 from tests.cli.conftest import Tack
 
 
@@ -89,9 +90,9 @@ def test_problems_beyond_counting_are_counted(tmp_path: Path) -> None:
 
 def test_a_problem_stands_at_the_nearest_line_that_is_in_the_file(tmp_path: Path) -> None:
     file = load_file(written(tmp_path, "jobs:\n  - podSpec:\n      containers: [{}]\n"))
-    assert file.line_of("jobs[0].podSpec.containers[0].resources.limits.memory") == 3
-    assert file.line_of("jobs[7].podSpec") == 1
-    assert file.line_of("queue") is None
+    assert nearest_line(file.lines, "jobs[0].podSpec.containers[0].resources.limits.memory") == 3
+    assert nearest_line(file.lines, "jobs[7].podSpec") == 1
+    assert nearest_line(file.lines, "queue") is None
 
 
 def test_a_file_that_is_not_there_is_told_by_name(tack: Tack, tmp_path: Path) -> None:

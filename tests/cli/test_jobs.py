@@ -72,8 +72,8 @@ def test_problems_of_a_job_file_are_told_by_line(server: SmallServer, tack: Tack
     said = tack("submit", str(job_file))
     assert said.code == 1
     assert said.err.splitlines() == [
-        f"Error: {job_file}:10: jobs[0].podSpec.containers[0].resources.limits.memory: 64Mo is not a quantity.",
-        f"{job_file}:7: jobs[0].podSpec.containers[0].imagePullPolicy: Write it.",
+        f"Error: {job_file}:7: jobs[0].podSpec.containers[0].imagePullPolicy: Write it.",
+        f"{job_file}:10: jobs[0].podSpec.containers[0].resources.limits.memory: 64Mo is not a quantity.",
         f"{job_file}: There is no queue 'nightly'.",
     ]
 

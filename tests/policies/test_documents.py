@@ -66,9 +66,8 @@ def test_the_story_s_policy_is_read() -> None:
 
 def test_every_problem_is_told_at_once_with_its_path_and_line() -> None:
     assert problems(BROKEN) == [
-        ("retry_limit", "unknown_field", 4),
-        ("defaultaction", "duplicate_field", 16),
         ("name", "name_pattern", 3),
+        ("retry_limit", "unknown_field", 4),
         ("retryLimit", "type", 5),
         ("rules[0].action", "action_known", 7),
         ("rules[0].onCategory", "type", 8),
@@ -76,6 +75,7 @@ def test_every_problem_is_told_at_once_with_its_path_and_line() -> None:
         ("rules[1].onCategory", "category_required", 9),
         ("rules[1].mutate.resources.memory", "static_quantity", 12),
         ("rules[1].mutate.resources.cpu", "unknown_field", 14),
+        ("defaultaction", "duplicate_field", 16),
     ]
 
 

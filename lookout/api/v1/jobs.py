@@ -81,11 +81,14 @@ class Jobs(Endpoint):
         A client id names one job of a queue for good: the same again is answered with the first job.
         """
         query = query_of(request, SubmitQuery)
-        document = document_of(request, limit=MOST_JOB_FILE_BYTES).to_object()
+        body = document_of(request, limit=MOST_JOB_FILE_BYTES)
+        document = body.to_object()
         actor = actor_of(request)
-        file = check_job_file(document, actor=actor)
+        with body.told_with_lines():
+            file = check_job_file(document, actor=actor)
+            if query.dry_run:
+                check_honoured(file)
         if query.dry_run:
-            check_honoured(file)
             checked = (
                 SubmittedView(job_id="", client_id=item.client_id, created=False) for item in file.items
             )

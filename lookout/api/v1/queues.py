@@ -133,7 +133,10 @@ class Queues(Endpoint):
     def post(self, request: Request) -> Response:
         """Make a queue. A name in use is refused."""
         actor = permitted(request, Permission.CREATE_QUEUE)
-        spec = parse_queue(document_of(request).to_object())
+        body = document_of(request)
+        document = body.to_object()
+        with body.told_with_lines():
+            spec = parse_queue(document)
         create_queue(spec=spec, actor=actor)
         return answer(queue_view(queue_detail(spec.name)), status=201)
 
@@ -154,7 +157,11 @@ class QueueEndpoint(Endpoint):
         The name may be left out; another than the address has is refused.
         """
         actor = permitted(request, Permission.CREATE_QUEUE)
-        if update_queue(spec=_spec_named(name, document_of(request).to_object()), actor=actor):
+        body = document_of(request)
+        document = body.to_object()
+        with body.told_with_lines():
+            spec = _spec_named(name, document)
+        if update_queue(spec=spec, actor=actor):
             tasks.ring_rounds()
         return answer(queue_view(queue_detail(name)))
 

@@ -119,7 +119,7 @@ class RetryPolicyEndpoint(Endpoint):
         answer=PolicyView,
         refusals=(400, 404, 409),
         headers={
-            "If-Match": 'The version the edit is based on, such as "3": refused (409) if another is current.'
+            "If-Match": 'The version the edit is based on, such as "3": refused (409) if another is current, unless its document is the one that is sent.'
         },
     )
     def put(self, request: Request, name: str) -> Response:
