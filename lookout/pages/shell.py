@@ -1,5 +1,6 @@
 """What every page shares: the person, the refusals, and one template for the page and its live part."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Concatenate
@@ -28,6 +29,9 @@ class PageRequest(HttpRequest):
     htmx: HtmxDetails
     actor: Actor
 
+
+_STEERING = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]")
+"""Control characters, as they are in UTF-8: jobs write them, HTML has none, and who reads a page in a terminal is steered."""
 
 type View[**P] = Callable[Concatenate[PageRequest, P], HttpResponse]
 
@@ -76,7 +80,9 @@ def show(
     name = f"{template}#{part}" if part and request.htmx else template
     now = context.get("now") or database_now()
     shared = {**_shared(request), "place": place, "now": now}
-    return render(request, name, {**shared, **context}, status=status)
+    response = render(request, name, {**shared, **context}, status=status)
+    response.content = _STEERING.sub("\ufffd".encode(), response.content)
+    return response
 
 
 def refuse(request: PageRequest, error: Exception) -> HttpResponse:
