@@ -3,12 +3,14 @@
 import contextlib
 import os
 import pwd
+import time
 import zlib
 from pathlib import Path
 
 _FIRST, _LAST = 61_184, 65_519
 """Numbers that systems keep for users made on the fly."""
 NOBODY = 65_534
+_LOOK_SECONDS = 0.1
 
 
 class JobUsers:
@@ -16,6 +18,8 @@ class JobUsers:
 
     def __init__(self) -> None:
         self._lent: dict[str, int] = {}
+        self._seen: set[int] = set()
+        self._seen_at = 0.0
         self._is_root = os.geteuid() == 0
         self._taken = {entry.pw_uid for entry in pwd.getpwall()} if self._is_root else set()
         self._pool = [uid for uid in _pool() if uid not in self._taken] if self._is_root else []
@@ -47,15 +51,31 @@ class JobUsers:
         with contextlib.suppress(KeyError):
             del self._lent[run_id]
 
+    def _at_work(self) -> set[int]:
+        if time.monotonic() - self._seen_at > _LOOK_SECONDS:
+            self._seen, self._seen_at = _owners(), time.monotonic()
+        return self._seen
+
     def _free(self, run_id: str) -> int:
-        # Each run begins its search elsewhere: two agents on one machine rarely lend the same number.
-        lent = set(self._lent.values())
+        # Another agent on this machine lends from the same numbers: whose processes are there is whose number it is.
+        # Each run begins its search elsewhere, so that two that are lent in the same moment rarely meet.
+        lent = set(self._lent.values()) | self._at_work()
         start = zlib.crc32(run_id.encode())
         for step in range(len(self._pool)):
             uid = self._pool[(start + step) % len(self._pool)]
             if uid not in lent:
                 return uid
         return NOBODY
+
+
+def _owners() -> set[int]:
+    """Users that have a process now."""
+    found = set()
+    for entry in os.scandir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit():
+                found.add(entry.stat().st_uid)
+    return found
 
 
 def _pool() -> range:

@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from scheduler.executors.protocol import KilledBy, RunPhase
+from scheduler.executors.users import NOBODY, JobUsers
 from tests.executors.places import MEBIBYTE, Bench, lease, only_container, output_of
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give jobs users of their own")
@@ -91,6 +93,16 @@ class TestEnds:
         os.kill(json.loads(claim.read_text())["pid"], signal.SIGKILL)
         assert bench.end_of(given).phase is RunPhase.LOST
         bench.until(lambda: _processes_of_user(uid) == [])
+
+
+@ROOT_ONLY
+def test_a_user_that_has_a_process_is_lent_to_nobody_else() -> None:
+    run_id = "a run"
+    uid = JobUsers().lend(run_id)
+    with subprocess.Popen(["/bin/sleep", "8617"], user=uid) as other:
+        assert JobUsers().lend(run_id) not in (uid, NOBODY)
+        other.kill()
+    assert JobUsers().lend(run_id) == uid
 
 
 def _processes_of_user(uid: int) -> list[str]:
