@@ -12,18 +12,24 @@ from scheduler import client_events
 from scheduler.executors.protocol import Outcome, Report, ReportOutcome, ReportState
 from scheduler.fingerprint import fingerprint
 from scheduler.models import Event, Job, Run, RunError, RunOutput
-from scheduler.models.bulk import update_rows
+from scheduler.models.bulk import insert_rows, update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.runs import MAX_REASON_LENGTH
 from scheduler.states import EventKind, JobState, RunState, UndecidedBecause
 
+PROGRESS_FIELDS = ("state", "pending_at", "started_at")
 RUN_FIELDS = (
-    "state", "pending_at", "started_at", "ended_at", "recorded_at", "attempted", "exit_code", "signal",
+    *PROGRESS_FIELDS, "ended_at", "recorded_at", "attempted", "exit_code", "signal",
     "category", "subcategory", "memory_peak_bytes", "killed_by", "enforced_by", "core_seconds", "fingerprint",
     "settled_at", "undecided_because",
 )  # fmt: skip
 JOB_FIELDS = ("state", "state_changed_at", "ended_at", "version")
+# What is read of them; the rest of a job or run plays no part here, and reading it would be half of the work.
+_OF_JOBS = (*JOB_FIELDS, "job_set_id", "namespace", "cancel_requested_at", "cancel_user")
+_OF_RUNS = (
+    *RUN_FIELDS, "job_id", "executor_id", "node", "pool", "leased_at", "cpu_request_millicores",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,10 +65,14 @@ def _lock_runs(reports: Sequence[Report]) -> dict[str, Run]:
     ids = sorted({run_id for report in reports if (run_id := _uuid(report.run_id))})
     jobs = Job.objects.filter(runs__id__in=ids).order_by("id").values("id")
     locked = {
-        job.id: job for job in Job.objects.filter(id__in=jobs).order_by("id").select_for_update(no_key=True)
+        job.id: job
+        for job in Job.objects.filter(id__in=jobs)
+        .order_by("id")
+        .select_for_update(no_key=True)
+        .only(*_OF_JOBS)
     }
     # A new statement: its snapshot is younger than the locks.
-    runs = Run.objects.filter(id__in=ids, job__in=list(locked))
+    runs = Run.objects.filter(id__in=ids, job__in=list(locked)).only(*_OF_RUNS)
     for run in runs:
         run.job = locked[run.job_id]
     return {str(run.id): run for run in runs}
@@ -111,10 +121,11 @@ class _Batch:
         )
 
     def write(self) -> None:
-        update_rows(list(self.runs.values()), RUN_FIELDS)
+        update_rows([run for run in self.runs.values() if run.ended_at is None], PROGRESS_FIELDS)
+        update_rows([run for run in self.runs.values() if run.ended_at is not None], RUN_FIELDS)
         update_rows(list(self.jobs.values()), JOB_FIELDS)
-        RunError.objects.bulk_create(self.errors, ignore_conflicts=True)
-        RunOutput.objects.bulk_create(self.outputs, ignore_conflicts=True)
+        insert_rows(self.errors)
+        insert_rows(self.outputs)
         Event.objects.append(self.events)
 
 

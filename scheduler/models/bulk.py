@@ -1,7 +1,9 @@
 """One statement for many rows: an UPDATE whose new values arrive as a table."""
 
 import json
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -24,7 +26,8 @@ def update_rows(rows: Sequence[models.Model], fields: Sequence[str]) -> None:
     types = ", ".join(f"{_quoted(column)} {_type(column)}" for column in columns)
     assignments = ", ".join(f"{_quoted(column)} = new.{_quoted(column)}" for column in columns[1:])
     table = connection.ops.quote_name(model.db_table)
-    records = [{_name(column): _json_value(column, row) for column in columns} for row in rows]
+    names, values = [_name(column) for column in columns], _reader(columns, _AS_JSON)
+    records = [dict(zip(names, values(row), strict=True)) for row in rows]
     with connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE {table} AS old SET {assignments} "  # noqa: S608 - names come from our models
@@ -64,11 +67,55 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[object
             copy.write_row(row)
 
 
+def insert_rows(rows: Sequence[models.Model]) -> None:
+    """Insert rows of one model by COPY, keys included. No row, no statement."""
+    if not rows:
+        return
+    model = type(rows[0])._meta
+    columns: list[models.Field[Any, Any]] = list(model.concrete_fields)
+    values = _reader(columns, _AS_COPIED)
+    copy_rows(model.db_table, [_name(column) for column in columns], map(values, rows))
+
+
 class _Encoder(DjangoJSONEncoder):
     """Keeps the microseconds that the stock encoder cuts to thousandths."""
 
     def default(self, o: object) -> object:
         return o.isoformat() if hasattr(o, "isoformat") else super().default(o)
+
+
+type _Converters = Mapping[type[models.Field[Any, Any]], Callable[[Any], object]]
+
+_AS_JSON: _Converters = {UlidField: lambda ulid: str(uuid_of(ulid)), models.DateTimeField: datetime.isoformat}
+_AS_COPIED: _Converters = {UlidField: uuid_of, models.JSONField: json.dumps}
+
+
+def _reader(
+    columns: Sequence["models.Field[Any, Any]"], converters: _Converters
+) -> Callable[[models.Model], list[object]]:
+    """What takes the columns' values out of a row. Made once for many rows, so that each costs little."""
+    get = attrgetter(*(column.attname for column in columns))
+    converted = [
+        (number, convert)
+        for number, column in enumerate(columns)
+        if (convert := converters.get(type(_target(column))))
+    ]
+
+    def read(row: models.Model) -> list[object]:
+        values = list(get(row))
+        for number, convert in converted:
+            if values[number] is not None:
+                values[number] = convert(values[number])
+        return values
+
+    return read
+
+
+def _target(column: "models.Field[Any, Any]") -> "models.Field[Any, Any]":
+    """What a foreign key holds, through foreign keys that are keys themselves."""
+    while isinstance(column, models.ForeignKey):
+        column = column.target_field
+    return column
 
 
 def _column(field: object) -> "models.Field[Any, Any]":
@@ -87,11 +134,3 @@ def _quoted(column: "models.Field[Any, Any]") -> str:
 def _type(column: "models.Field[Any, Any]") -> str:
     kind = column.rel_db_type(connection) if column.primary_key else column.db_type(connection)
     return str(kind)
-
-
-def _json_value(column: "models.Field[Any, Any]", row: models.Model) -> object:
-    value = getattr(row, column.attname)
-    target = column.target_field if isinstance(column, models.ForeignKey) else column
-    if value is not None and isinstance(target, UlidField):
-        return str(uuid_of(value))
-    return value
