@@ -117,6 +117,13 @@ def spend_sign_in_link(secret: str) -> User:
     return user
 
 
+def check_sign_in_link(secret: str) -> None:
+    """Raises SignInLinkSpent where spending the link would now. Spends nothing."""
+    good = SignInLink.objects.filter(hash=_hash(secret), spent_at=None, expires_at__gt=Now())
+    if not good.filter(user__is_active=True).exists():
+        raise SignInLinkSpent
+
+
 def token_of(secret: str) -> Token:
     """The token with that secret, its owner and profile loaded. Raises TokenUnknown, also when it has expired."""
     good = Q(expires_at=None) | Q(expires_at__gt=Now())

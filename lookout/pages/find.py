@@ -1,4 +1,4 @@
-"""The search of every page: a job id or run id leads to its job, anything else to the jobs it names."""
+"""The search of every page: an id leads to its job, the name of a queue to it, anything else to the jobs it names."""
 
 from uuid import UUID
 
@@ -9,18 +9,22 @@ from django.views.decorators.http import require_safe
 from lookout.pages.bar import jobs_address
 from lookout.pages.shell import PageRequest, page
 from scheduler.errors import NotFound
-from scheduler.queries.jobs import find_job
+from scheduler.models import Job
+from scheduler.queries.jobs import find_job, with_id_like
+from scheduler.queries.names import queue_names
 from scheduler.queries.runs import run_detail
 
 
 @require_safe
 @page
 def find(request: PageRequest) -> HttpResponse:
-    """To the one job that is meant, or to a list."""
+    """To the one job or queue that is meant, or to a list."""
     text = request.GET.get("q", "").strip()
     job_id = _job_id(text)
     if job_id:
         return redirect("job", job_id)
+    if text in queue_names():
+        return redirect("queue", text)
     return redirect(jobs_address([("text", text)] if text else []))
 
 
@@ -32,4 +36,10 @@ def _job_id(text: str) -> str:
     try:
         return run_detail(str(UUID(text))).run.job_id
     except (ValueError, NotFound):
-        return ""
+        return _job_id_of_part(text)
+
+
+def _job_id_of_part(text: str) -> str:
+    """The one job a part of an id means; empty when there is none, or more than one."""
+    found = Job.objects.filter(with_id_like(text)).values_list("id", flat=True)[:2]
+    return found[0] if len(found) == 1 else ""

@@ -7,7 +7,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from lookout.access import SignInLinkSpent, spend_sign_in_link
+from lookout.access import SignInLinkSpent, check_sign_in_link, spend_sign_in_link
 from lookout.pages.choices import choices_of, next_of
 from scheduler.fields import is_line
 
@@ -38,9 +38,10 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def link(request: HttpRequest, secret: str) -> HttpResponse:
     """A sign-in link. Opening it changes nothing; the button spends it."""
     context = {"choices": choices_of(request), "problem": ""}
-    if request.method != "POST":
-        return render(request, "sign_in/link.html", context)
     try:
+        if request.method != "POST":
+            check_sign_in_link(secret)
+            return render(request, "sign_in/link.html", context)
         user = spend_sign_in_link(secret)
     except SignInLinkSpent as error:
         return render(request, "sign_in/link.html", {**context, "problem": str(error)}, status=410)

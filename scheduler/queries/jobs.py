@@ -8,7 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet, TextField
+from django.db.models.functions import Cast
+from django.db.models.lookups import EndsWith
 
 from policies.failures import Failure
 from scheduler.errors import Invalid, NotFound
@@ -22,6 +24,8 @@ from scheduler.queries.waiting import reasons_for_waiting, waiting_because
 from scheduler.states import JobState
 
 EVENTS_SHOWN = 200
+_WHOLE, _TIME_PART = 26, 10
+"""Characters of a job id, and of the time it begins with."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +41,7 @@ class JobFilter:
     category_last: tuple[str, ...] = ()
     """The last failure is one of these."""
     text: str = ""
-    """In the name of the job set or the owner, or the job's id."""
+    """In the name of the job set or the owner; or the queue's name, the job's id or 10 characters it begins with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,8 +209,21 @@ def job_id_of(text: str) -> str:
 
 
 def _with_text(text: str) -> Q:
-    found = Q(job_set__name__icontains=text) | Q(owner__icontains=text)
+    return Q(job_set__name__icontains=text) | Q(owner__icontains=text) | Q(queue=text) | with_id_like(text)
+
+
+def with_id_like(text: str) -> Q:
+    """Jobs whose id begins with these characters, 10 or more, or ends with these 16: its own part, without the time."""
+    found = Q(id__in=())
+    if len(text) >= _TIME_PART and (first := _id_or_none(text.ljust(_WHOLE, "0"))):
+        found |= Q(id__gte=first, id__lte=_id_or_none(text.ljust(_WHOLE, "z")))
+    if len(text) == _WHOLE - _TIME_PART and (own := _id_or_none(text.rjust(_WHOLE, "0"))):
+        found |= Q(EndsWith(Cast(F("id"), TextField()), str(own)[14:]))
+    return found
+
+
+def _id_or_none(text: str) -> UUID | None:
     try:
-        return found | Q(id=uuid_of(text))
+        return uuid_of(text)
     except ValueError:
-        return found
+        return None

@@ -246,3 +246,15 @@ def test_every_page_says_where_in_the_list_it_is(as_bob: Client) -> None:
     second = seen(as_bob.get(first.links["Older"]))
     assert "51 to 100 of 120 jobs, newest first" in second.words
     assert "101 to 120 of 120 jobs, newest first" in seen(as_bob.get(second.links["Older"])).words
+
+
+def test_the_search_takes_the_part_of_an_id_that_is_shown_and_the_name_of_a_queue(as_bob: Client) -> None:
+    job = make_job(make_queue("nightly"))
+    for part in (job.id[:24], job.id[10:], job.id[10:].upper()):
+        assert as_bob.get("/find", {"q": part}).headers["Location"] == f"/jobs/{job.id}"
+    assert as_bob.get("/find", {"q": "nightly"}).headers["Location"] == "/queues/nightly"
+    for text in (job.id[:10], job.id[10:], "nightly"):
+        assert job.id in as_bob.get("/jobs", {"text": text}).content.decode()
+    for text in (job.id[:9], "z" * 16, "zzzzzzzzzz", "l" * 12, job.id + "0"):
+        assert as_bob.get("/find", {"q": text}).headers["Location"] == f"/jobs?text={text}"
+        assert listed(seen(as_bob.get("/jobs", {"text": text}))) == []

@@ -33,6 +33,18 @@ def test_a_link_nobody_made_signs_nobody_in() -> None:
     assert Client().post("/sign-in/nothing-of-ours").status_code == 410
 
 
+def test_a_link_that_signs_nobody_in_says_so_before_it_is_pressed() -> None:
+    link = issue_sign_in_link(ensure_admin())
+    assert Client().get(link).status_code == 200
+    assert Client().post(link).status_code == 302
+    for address in (link, "/sign-in/nothing-of-ours"):
+        answer = Client().get(address)
+        assert answer.status_code == 410
+        page = seen(answer)
+        assert "Sign in with name and password" in page.links
+        assert page.attributes("button") == []
+
+
 def test_name_and_password_sign_in_and_lead_to_where_one_wanted_to_be() -> None:
     admin = ensure_admin()
     admin.set_password("a long enough secret")
