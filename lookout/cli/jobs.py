@@ -11,6 +11,7 @@ from rich.text import Text
 from lookout.cli import words
 from lookout.cli.files import FileProblem, LoadedFile, load_file
 from lookout.cli.printing import NONE, age, console, print_as, say, state_text, table
+from lookout.cli.queue_files import head_of
 from lookout.client import Job
 
 STATES = (
@@ -51,6 +52,10 @@ def _job_set(file: LoadedFile) -> str:
         raise file.refused(
             [FileProblem(path="", message="There are no jobs here. Begin with queue, jobSetId and jobs.")]
         )
+    kind = head_of(file).get("kind")
+    if kind in ("Queue", "RetryPolicy"):
+        message = f"This is a {kind}, no job file: make it with tack create -f {file.name}."
+        raise file.refused([FileProblem(path="kind", message=message)])
     return next((str(value) for key, value in file.value.items() if key.lower() == "jobsetid"), "")
 
 

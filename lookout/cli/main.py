@@ -13,6 +13,8 @@ from lookout.client import NotSignedIn, Problem, Refused, TackError
 
 __all__ = ["main", "tack"]
 
+VERSION = "0.1.0"
+
 # These register their commands with the words they share.
 _REGISTERED = (job_page, queues, retry_policies)
 
@@ -32,6 +34,7 @@ ELSEWHERE = {
 @click.group(
     cls=words.Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
+@click.version_option(VERSION, prog_name="tack", message="%(prog)s %(version)s")
 def tack() -> None:
     """Batch jobs that are retried by policy: queues, retry policies, jobs, their runs and why each ran again."""
 

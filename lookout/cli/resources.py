@@ -31,20 +31,22 @@ KINDS = {
 
 @click.group("create", cls=words.Group, invoke_without_command=True)
 @words.file_option(required=False)
-@click.option("--dry-run", is_flag=True, help="Check the file and send nothing.")
+@words.note_option
+@words.force_option
+@words.dry_run_option
 @click.pass_context
-def create(context: click.Context, file: Path | None, *, dry_run: bool) -> None:
+def create(context: click.Context, file: Path | None, note: str, *, force: bool, dry_run: bool) -> None:
     """Create a queue or retry policy.
 
     Say which by a word, or give a file whose `kind` says it.
     """
     if context.invoked_subcommand:
-        if file or dry_run:
-            raise click.UsageError(f"-f and --dry-run stand alone, or behind '{context.invoked_subcommand}'.")
+        if file or note or force or dry_run:
+            raise click.UsageError(f"Options of files stand alone, or behind '{context.invoked_subcommand}'.")
     elif file is None:
         raise click.UsageError("Name a file with -f, or say what to create: queue or retry-policy.")
     else:
-        _use(file, lambda kind: kind.create, Writing(), dry_run=dry_run)
+        _use(file, lambda kind: kind.create, Writing(note=note, force=force), dry_run=dry_run)
 
 
 create.add_command(queues.create_command)
@@ -55,7 +57,7 @@ create.add_command(retry_policies.create_command)
 @words.file_option()
 @words.note_option
 @words.force_option
-@click.option("--dry-run", is_flag=True, help="Check the file and send nothing.")
+@words.dry_run_option
 def apply(file: Path, note: str, *, force: bool, dry_run: bool) -> None:
     """Make a queue or retry policy as a file says.
 
@@ -82,6 +84,13 @@ def kind_of(file: LoadedFile) -> Kind:
     named = head_of(file).get("kind")
     if isinstance(named, str) and named in KINDS:
         return KINDS[named]
+    if (
+        not named
+        and isinstance(file.value, dict)
+        and {"jobs", "jobsetid"} & {key.lower() for key in file.value}
+    ):
+        told = f"This is a job file: submit it with tack submit {file.name}."
+        raise file.refused([*file.problems, FileProblem(path="", message=told)])
     choices = " or ".join(KINDS)
     told = f"This is '{named}'; it can be {choices}." if named else f"Say what this is: {choices}."
     raise file.refused([*file.problems, FileProblem(path="kind", message=told)])

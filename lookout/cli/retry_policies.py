@@ -71,9 +71,15 @@ def _fields(policy: RetryPolicy) -> dict[str, Any]:
 @words.file_option()
 @words.note_option
 @words.force_option
-def create_command(file: Path, note: str, *, force: bool) -> None:
+@words.dry_run_option
+def create_command(file: Path, note: str, *, force: bool, dry_run: bool) -> None:
     """Create the retry policy in a file."""
-    create(load_file(file), Writing(note=note, force=force))
+    loaded = load_file(file)
+    if dry_run:
+        check(loaded)
+        say(f"{loaded.name} is valid. Nothing was sent.")
+    else:
+        create(loaded, Writing(note=note, force=force))
 
 
 @words.update.command("retry-policy")

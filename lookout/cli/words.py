@@ -124,6 +124,8 @@ note_option = click.option(
 )
 force_option = click.option("--force", is_flag=True, help="Accept categories that no executor knows yet.")
 
+dry_run_option = click.option("--dry-run", is_flag=True, help="Check the file and send nothing.")
+
 
 @click.group(cls=Group)
 def update() -> None:

@@ -24,6 +24,7 @@ FIRST_PORT = 8000
 SERVERS, PROCESSES, AGENT, STORY = range(4)
 """Stages: each needs what comes before it."""
 _PORTS_TRIED = 100
+_LAST_PORT = 65_535
 _AGENT_GRACE_SECONDS = 24 * 3600.0
 """As long as its jobs may take to end; Ctrl-C once more ends them at once."""
 _WEB_PROCESSES = 2
@@ -56,8 +57,14 @@ class NoPort(RuntimeError):
     """No port is free."""
 
     def __init__(self, first: int) -> None:
+        if not 0 <= first <= _LAST_PORT:
+            super().__init__(
+                f"There is no port {first}: ports go from 1 to {_LAST_PORT}. Choose another with --port."
+            )
+            return
+        last = min(first + _PORTS_TRIED - 1, _LAST_PORT)
         super().__init__(
-            f"None of the ports {first} to {first + _PORTS_TRIED - 1} on 127.0.0.1 is free. Choose another with --port."
+            f"None of the ports {first} to {last} on 127.0.0.1 is free. Choose another with --port."
         )
 
 
@@ -104,6 +111,8 @@ def listen(first_port: int) -> socket.socket:
 
     The supervisor keeps it open, so that requests wait instead of failing while the web is started again.
     """
+    if not 0 <= first_port <= _LAST_PORT:
+        raise NoPort(first_port)
     for port in range(first_port, first_port + _PORTS_TRIED) if first_port else [0]:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

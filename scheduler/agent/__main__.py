@@ -171,7 +171,7 @@ def _local_settings(options: argparse.Namespace, configuration: AgentConfigurati
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tack agent", description="Join the local executor to a scheduler.")
     parser.add_argument(
-        "--url", required=True, help="address of the scheduler, such as http://127.0.0.1:8080"
+        "--url", required=True, help="address of the scheduler, such as http://127.0.0.1:8000"
     )
     parser.add_argument("--token-file", required=True, type=Path, help="file with this executor's token")
     parser.add_argument(

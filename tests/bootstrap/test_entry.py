@@ -13,6 +13,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.benchmarks.__main__ import BENCHMARKS, usage
+
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 REAL_PYTHON = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -200,3 +202,10 @@ def tack(
         check=False,
         timeout=120,
     )
+
+
+def test_the_help_of_bench_says_what_each_measures() -> None:
+    told = usage().splitlines()
+    assert told[0].startswith("usage: tack bench {agents,")
+    assert [line.split()[0] for line in told[2:]] == list(BENCHMARKS)
+    assert all(line.endswith(".") for line in told[2:])

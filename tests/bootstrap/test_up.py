@@ -17,6 +17,7 @@ import yaml
 
 from lookout.addresses import DatabaseAddress
 from lookout.embedded.leftovers import birth_of
+from lookout.embedded.services import NoPort, listen
 from tests.bootstrap.running import CHECKOUT, Up, eventually, running
 
 SIGN_IN_LINK = re.compile(r"http://127\.0\.0\.1:\d+/sign-in/\S+")
@@ -235,3 +236,9 @@ def refused(
     )
     assert done.returncode == 1, done.stderr
     return done
+
+
+@pytest.mark.parametrize("port", [65_536, 80_000, -1])
+def test_a_port_there_is_not_is_told_as_such(port: int) -> None:
+    with pytest.raises(NoPort, match=rf"There is no port {port}: ports go from 1 to 65535\. "):
+        listen(port)

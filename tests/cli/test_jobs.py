@@ -93,6 +93,24 @@ def test_a_file_that_holds_no_jobs_is_refused(tack: Tack, job_file: Path, text: 
     assert "There are no jobs here. Begin with queue, jobSetId and jobs." in said.err
 
 
+@pytest.mark.parametrize("kind", ["Queue", "RetryPolicy"])
+def test_a_file_of_another_kind_is_not_submitted_but_told_how_to_make_it(
+    tack: Tack, job_file: Path, kind: str
+) -> None:
+    job_file.write_text(f"apiVersion: armadaproject.io/v1beta1\nkind: {kind}\nname: x\n")
+    said = tack("submit", str(job_file))
+    told = (
+        f"Error: {job_file}:2: kind: This is a {kind}, no job file: make it with tack create -f {job_file}.\n"
+    )
+    assert (said.code, said.err) == (1, told)
+
+
+def test_a_job_file_is_not_created_but_told_how_to_submit_it(tack: Tack, job_file: Path) -> None:
+    said = tack("create", "-f", str(job_file))
+    assert said.code == 1
+    assert f"This is a job file: submit it with tack submit {job_file}." in said.err
+
+
 def test_cancel_tells_what_became_of_each(server: SmallServer, tack: Tack) -> None:
     server.on("POST jobs/cancel", {"cancelled": ["a"], "cancelling": ["b"], "unchanged": ["c", "d"]})
     for job, state in (("c", "failed"), ("d", "cancelling")):

@@ -158,3 +158,11 @@ def test_no_short_help_is_cut(tack_alone: Tack) -> None:
     for word, command in program.commands.items():
         assert command.get_short_help_str(60), word
         assert not command.get_short_help_str(60).endswith("..."), word
+
+
+def test_the_version_is_the_one_of_the_changelog(tack: Tack) -> None:
+    said = tack("--version")
+    assert said.code == 0
+    word, version = said.out.split()
+    assert word == "tack"
+    assert f"({version})" in (Path(__file__).parents[2] / "CHANGELOG.md").read_text()

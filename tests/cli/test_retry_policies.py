@@ -181,3 +181,17 @@ def test_a_json_file_is_a_file_like_any_other(server: SmallServer, tack: Tack, t
 
 def test_a_refused_file_is_an_error_of_exit_code_1() -> None:
     assert FileRefused("a.yaml", []).exit_code == 1
+
+
+def test_create_of_a_file_carries_note_and_force(server: SmallServer, tack: Tack, policy_file: Path) -> None:
+    server.on("POST retry-policies", policy_view(), status=201)
+    assert tack("create", "-f", str(policy_file), "--note", "why", "--force").code == 0
+    assert server.asked[-1].query == {"note": ["why"], "force": ["true"]}
+
+
+def test_a_dry_run_of_create_retry_policy_sends_nothing(
+    server: SmallServer, tack: Tack, policy_file: Path
+) -> None:
+    said = tack("create", "retry-policy", "-f", str(policy_file), "--dry-run")
+    assert (said.code, said.out) == (0, f"{policy_file} is valid. Nothing was sent.\n")
+    assert server.asked == []
