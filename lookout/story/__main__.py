@@ -34,6 +34,7 @@ def main(arguments: list[str]) -> int:
     """The exit code: 0 when the stories ended well."""
     options = _parse(arguments)
     signal.signal(signal.SIGTERM, _as_ctrl_c)
+    narrator = None
     try:
         with Client.from_environment() as client:
             narrator = Narrator(tack=CommandLine(), client=client, say=lambda line: print(line, flush=True))
@@ -41,7 +42,8 @@ def main(arguments: list[str]) -> int:
                 STORIES[name](narrator)
                 narrator.say("")
     except (TackError, CommandFailed, StoryBroke) as error:
-        print(f"tack: the story broke off. {error}", file=sys.stderr)
+        changed = narrator.broken_by_a_change() if narrator else ""
+        print(f"tack: the story broke off. {error} {changed}".rstrip(), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lookout.client import Client, Event
+from lookout.client import Client, Event, RetryPolicy
 from lookout.story.command_line import CHECKOUT, CommandLine
+from policies.documents import DocumentInvalid, parse_policy_document, policy_from_object
 from policies.quantity import rounded_bytes
 
 PATIENCE_SECONDS = 240.0
@@ -28,11 +29,23 @@ class Narrator:
         self.tack = tack
         self.client = client
         self.say = say
+        self._changed: dict[str, str] = {}
+
+    def broken_by_a_change(self) -> str:
+        """What to say where a story broke off: the policies of it that somebody changed; empty when none was."""
+        return " ".join(self._changed.values())
 
     def make_policy(self, name: str, file: Path) -> None:
         """Make it unless it is there; what is there stays, as somebody may have changed it."""
-        if name in {policy.name for policy in self.client.retry_policies()}:
+        there = {policy.name: policy for policy in self.client.retry_policies()}
+        if name in there:
             self.say(f"   {name} is there already.")
+            if _differs(there[name], file):
+                self._changed[name] = (
+                    f"Retry policy {name} was changed: it is at version {there[name].version} and not what "
+                    f"{_shown(file)} says. tack apply -f {_shown(file)} puts it back."
+                )
+                self.say(f"   {self._changed[name]}")
         else:
             self._show("create", "retry-policy", "-f", _shown(file))
 
@@ -46,7 +59,9 @@ class Narrator:
     def submit(self, file: Path, *, job_set: str, values: Mapping[str, str] | None = None) -> tuple[str, str]:
         """Submit the job of a file in a job set of its own, with other values where it has these words; both names."""
         job_set = f"{job_set}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-        self.say(f"   $ tack submit {_shown(file)}")
+        changes = {"^jobSetId: .*": f"jobSetId: {job_set}", **(values or {})}
+        script = " ".join(f"-e 's|{word}|{value}|g'" for word, value in changes.items())
+        self.say(f"   $ sed {script} {_shown(file)} | tack submit -")
         with _filled_in(file, job_set, values or {}) as filled:
             said = self.tack("submit", str(filled))
         self.say(f"   {said}")
@@ -117,6 +132,13 @@ class Narrator:
 def _category(event: Event) -> str:
     names = (event.fields.get("failureCategory"), event.fields.get("failureSubcategory"))
     return "/".join(str(name) for name in names if name) or "none"
+
+
+def _differs(policy: RetryPolicy, file: Path) -> bool:
+    try:
+        return policy_from_object(policy.policy) != parse_policy_document(file.read_text())
+    except DocumentInvalid:
+        return True
 
 
 def _shown(file: Path) -> str:
