@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +17,8 @@ from lookout.story.command_line import CHECKOUT
 NAME = "demo"
 _OWNER = "agent"
 """The person whose token it shows; `tack up` has made it."""
-_STOP_SECONDS = 20.0
+_START_SECONDS = 6.0
+_STOP_SECONDS = (1.0, 6.0)
 
 
 class NoSecondAgent(RuntimeError):
@@ -30,6 +32,7 @@ class SecondAgent:
         self._folder = folder
         self._environment = environment
         self._runs = folder / "runs"
+        self._ready = folder / "ready"
         self._process: subprocess.Popen[bytes] | None = None
         self._command = [
             *(sys.executable, "-P", "-m", "scheduler.agent", "--url", url, "--name", NAME),
@@ -45,11 +48,17 @@ class SecondAgent:
     def start(self) -> None:
         """Start it, or start it again: it finds the runs it had."""
         one_node = {"NODES": "1", "CPU": "200m", "MEMORY": "256Mi"}
+        self._ready.unlink(missing_ok=True)
         more = {f"TACK__LOCAL__{key}": value for key, value in one_node.items()}
         self._process = spawn(
             self._command,
             log=self._folder / "agent.log",
-            env={**self._environment, **more, "PYTHONPATH": str(CHECKOUT)},
+            env={
+                **self._environment,
+                **more,
+                "PYTHONPATH": str(CHECKOUT),
+                "TACK_READY_FILE": str(self._ready),
+            },
             at_our_death=signal.SIGKILL,
         )
 
@@ -70,10 +79,17 @@ class SecondAgent:
             return
         if self._process.poll() is not None and self._runs.exists() and any(self._runs.iterdir()):
             self.start()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.terminate()
-            self._process.wait(_STOP_SECONDS)
+            self._wait_until_ready()
+        for seconds in _STOP_SECONDS:  # asked a second time it leaves its runs no grace
+            with suppress(subprocess.TimeoutExpired):
+                self._process.terminate()
+                self._process.wait(seconds)
         self.kill()
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._ready.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 @contextmanager
