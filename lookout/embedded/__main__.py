@@ -171,7 +171,7 @@ def _story(stack: Stack) -> Service:
         log=log,
         start=lambda: spawn(command, log=None, env=env),
         stage=services.STORY,
-        grace_seconds=1,
+        grace_seconds=10,
         once=True,
     )
 
