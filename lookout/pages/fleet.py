@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from lookout.pages.shell import PageRequest, page, show
 from lookout.templatetags.figures import exact_duration, whole_duration
+from policies.failures import InternalSubcategory
 from scheduler.config import Configuration
 from scheduler.configured import configuration
 from scheduler.models import Executor
@@ -18,6 +19,8 @@ from scheduler.queries.fleet import ExecutorRow, NodeRow, executor_rows
 LATE_AFTER_SECONDS = 30
 """Agents call every few seconds; one that has not for so long is late."""
 SKEW_WORTH_SAYING_SECONDS = 5.0
+SKEW_NOT_WORTH_A_FIGURE_SECONDS = 0.5
+"""A heartbeat takes its time on the way; less than this is not the clock's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +34,8 @@ class ExecutorView:
     """Categories whose remains it deletes."""
     retains: tuple[str, ...]
     enforced_by: str
+    clock: str
+    """How far it is from the database's."""
     advice: tuple[str, ...]
 
 
@@ -56,6 +61,7 @@ def fleet(request: PageRequest) -> HttpResponse:
         "nodes": nodes,
         "notes": _notes(nodes),
         "silent": sum(row.is_silent for row in rows),
+        "internal": list(InternalSubcategory),
         "closed": sum(not node.node.schedulable for node in nodes),
     }
     return show(request, "fleet/fleet.html", context, place="fleet", part="live")
@@ -69,8 +75,15 @@ def _view(row: ExecutorRow, config: Configuration, now: datetime) -> ExecutorVie
         deletes=_categories(executor, "Delete"),
         retains=_categories(executor, "Retain"),
         enforced_by=", ".join(dict.fromkeys(node.node.memory_enforced_by for node in row.nodes)),
+        clock=_clock(executor.clock_skew_seconds),
         advice=tuple(_advice(row, config, now)),
     )
+
+
+def _clock(skew_seconds: float) -> str:
+    if abs(skew_seconds) < SKEW_NOT_WORTH_A_FIGURE_SECONDS:
+        return "right"
+    return f"{exact_duration(abs(skew_seconds))} {'ahead' if skew_seconds > 0 else 'behind'}"
 
 
 def _state(row: ExecutorRow, now: datetime) -> str:

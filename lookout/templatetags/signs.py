@@ -83,7 +83,8 @@ def category(context: Mapping[str, Any], name: str | None, subcategory: str | No
         return SafeString('<span class="cat none">none</span>')
     place = place_of(context["category_places"], name)
     rest = format_html("<span>/{}</span>", subcategory) if subcategory else ""
-    return format_html('<span class="cat k{}">{}{}</span>', place, name, rest)
+    whole = f"{name}/{subcategory}" if subcategory else name
+    return format_html('<span class="cat k{}" title="{}">{}{}</span>', place, whole, name, rest)
 
 
 def place_of(places: Mapping[str, int], name: str) -> int:

@@ -54,6 +54,22 @@ def test_what_an_executor_cannot_do_is_told_with_the_fix(as_bob: Client) -> None
     assert "The clock of local is 12 s behind the database's." in words
     assert "local-1, local-2: The image is ignored." in words
     assert "2 closed" in words
+    assert "12 s behind" in words
+
+
+def test_what_nodes_say_about_themselves_is_no_warning(as_bob: Client) -> None:
+    make_executor(clock_skew_seconds=-0.02)
+    Node.objects.update(notes=["Each run has a user of its own."])
+    answer = as_bob.get("/fleet")
+    assert "local-1, local-2: Each run has a user of its own." in seen(answer).words
+    assert "#s-warn" not in answer.content.decode()
+    assert "its clock right" in seen(answer).words
+
+
+def test_the_category_that_tack_reports_itself_is_listed(as_bob: Client) -> None:
+    make_executor()
+    words = seen(as_bob.get("/fleet")).words
+    assert "there is internal, which Tack reports itself: job-creation-failed, pod-missing" in words
 
 
 def test_without_executors_the_page_says_how_one_joins(as_bob: Client) -> None:

@@ -27,7 +27,7 @@ def test_the_list_says_what_each_queue_holds_and_which_policy_decides(as_bob: Cl
     make_job("nightly", state=JobState.FAILED)
     page = seen(as_bob.get("/queues"))
     assert "1 queue, 1 job queued, 0 on executors" in page.words
-    assert "nightly oom-grow, then spare 1 0 1 0 1 alice open" in page.words
+    assert "nightly oom-grow, then spare oom-grow, then spare 1 0 1 0 1 alice open" in page.words
     assert page.links["nightly"] == "/queues/nightly"
     assert page.links["1"] == "/jobs?queue=nightly&state=failed"
 
