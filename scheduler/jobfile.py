@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from scheduler.fields import Fields, problem_of_line
 from scheduler.podspec import NAME, NAME_SAYS, POD_SHAPE, Pod, read_pod, text_map
-from scheduler.spelling import FREE, Problems, Shape, below, plain_copy
+from scheduler.spelling import FREE, Problems, Shape, below, plain_copy, spelled
 
 MAX_JOBS = 10_000
 """Jobs in one submission."""
@@ -13,6 +13,7 @@ MAX_JOB_SET_BYTES = 1_024
 """Of the name of a job set in UTF-8: an index holds it."""
 MAX_CLIENT_ID_LENGTH = 100
 MAX_ANNOTATION_LENGTH = 65_536
+"""Of one, and of all of a job together: lists show them, a thousand jobs at a time."""
 
 _JOB_SHAPE: Shape = {
     "priority": FREE,
@@ -68,6 +69,10 @@ def parse_job_file(document: object) -> JobFile:
     `jobs[0].podSpec.containers[0].resources.limits.memory`.
     """
     problems = Problems()
+    sent = spelled(document, "jobs")
+    if isinstance(sent, list) and len(sent) > MAX_JOBS:  # said before all of them are looked at
+        problems.add("jobs", f"Has {len(sent):,} elements; at most {MAX_JOBS:,} are allowed.", "too_large")
+        problems.raise_any()
     plain = plain_copy(document, FILE_SHAPE, problems)
     problems.raise_any()
     file = Fields(plain if plain is not None else {}, "", problems)
@@ -131,4 +136,7 @@ def _read_annotations(job: Fields) -> dict[str, str]:
             )
         else:
             found[key] = value
+    if sum(len(key) + len(value) for key, value in found.items()) > MAX_ANNOTATION_LENGTH:
+        message = f"Hold more than {MAX_ANNOTATION_LENGTH:,} characters together. Put data elsewhere."
+        job.note("annotations", message, "too_large")
     return found

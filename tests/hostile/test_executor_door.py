@@ -68,6 +68,7 @@ REPORTS: list[tuple[dict[str, Any], str]] = [
     ({"message": "m" * 300_000}, "reports[0].message"),
     ({"warnings": ["w"] * 101}, "reports[0].warnings"),
     ({"warnings": [7]}, "reports[0].warnings[0]"),
+    ({"warnings": ["w" * 60_000] * 10}, "reports[0]"),
     ({"containers": [{"name": "c", "exitCode": 1}] * 101}, "reports[0].containers"),
     ({"output": {"head": "no base64"}}, "reports[0].output.head"),
     ({"output": {"tail": base64.b64encode(b"x" * 10_000_000).decode()}}, "reports[0].output.tail"),

@@ -76,6 +76,7 @@ JOB_FILES: list[tuple[Any, str]] = [
     (job_file(jobs=[job(labels={"a": "l" * 64})]), "jobs[0].labels.a"),
     (job_file(jobs=[job(labels={"": "x"})]), 'jobs[0].labels[""]'),
     (job_file(jobs=[job(annotations={"a": "x" * 65_537})]), "jobs[0].annotations.a"),
+    (job_file(jobs=[job(annotations={f"k{n}": "x" * 30_000 for n in range(3)})]), "jobs[0].annotations"),
     (job_file(jobs=[job(annotations={"a\nb": "x"})]), 'jobs[0].annotations["a\nb"]'),
     (job_file(jobs=[job(annotations={f"k{n}": "" for n in range(257)})]), "jobs[0].annotations"),
     (job_file(jobs=[job(), {**job(), "x" * 100_000: 1}]), "jobs[1]." + "x" * 63),

@@ -18,6 +18,8 @@ LONGEST_PATH = 1_024
 MOST_CATEGORY_CHARACTERS = 63
 MOST_LABELS = 1_000
 MOST_NOTES = 100
+MOST_WORDS = 512 * 1024
+"""Characters of everything one report says, besides output: pages show all runs of a job."""
 
 
 def check_heartbeat(heartbeat: Heartbeat) -> None:
@@ -28,14 +30,20 @@ def check_heartbeat(heartbeat: Heartbeat) -> None:
 def check_reports(reports: Iterable[Report]) -> None:
     """Raises DocumentInvalid with every problem."""
     _raise_any(
-        Problem(
-            path=f"reports[{number}].reason",
-            message=f"takes one of {', '.join(CAUSES)}, or nothing",
-            code="invalid",
-        )
+        problem
         for number, report in enumerate(reports)
-        if report.reason and report.reason not in CAUSES
+        for problem in _problems_of_report(f"reports[{number}]", report)
     )
+
+
+def _problems_of_report(path: str, report: Report) -> Iterator[Problem]:
+    if report.reason and report.reason not in CAUSES:
+        message = f"takes one of {', '.join(CAUSES)}, or nothing"
+        yield Problem(path=f"{path}.reason", message=message, code="invalid")
+    words = (report.message, report.hint, *report.warnings, *(each.message for each in report.containers))
+    if sum(map(len, words)) > MOST_WORDS:
+        message = f"may have {MOST_WORDS:,} characters of text, with its warnings and containers"
+        yield Problem(path=path, message=message, code="too_large")
 
 
 def _raise_any(problems: Iterable[Problem]) -> None:
