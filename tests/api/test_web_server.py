@@ -102,3 +102,52 @@ def test_a_waiting_agent_is_answered_when_the_server_stops(
     assert answer.json() == {"leases": [], "stop": [], "forget": [], "missed": [], "askAgainSeconds": 0.0}
     assert 0.9 < time.monotonic() - begin < 5
     assert process.wait(20) == 0
+
+
+_HOST = b"Host: localhost\r\n"
+RAW: dict[str, bytes] = {
+    "no HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "a line without end": b"GET /" + b"x" * 100_000,
+    "a header without end": b"GET / HTTP/1.1\r\nHost: " + b"x" * 100_000,
+    "thousands of headers": b"GET / HTTP/1.1\r\n" + _HOST + b"X: y\r\n" * 5_000 + b"\r\n",
+    "a NUL in a header": b"GET / HTTP/1.1\r\n" + _HOST + b"X: a\x00b\r\n\r\n",
+    "a NUL in the address": b"GET /\x00 HTTP/1.1\r\n" + _HOST + b"\r\n",
+    "another charset of a NUL": b"POST /sign-in HTTP/1.1\r\n" + _HOST
+    + b"Content-Type: text/plain; charset=\x00\r\nContent-Length: 0\r\n\r\n",
+    "two lengths": b"POST /sign-in HTTP/1.1\r\n" + _HOST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+    "a negative length": b"POST /sign-in HTTP/1.1\r\n" + _HOST + b"Content-Length: -1\r\n\r\n",
+    "length and chunks": b"POST /sign-in HTTP/1.1\r\n" + _HOST
+    + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a chunk of no length": b"POST /sign-in HTTP/1.1\r\n" + _HOST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "two tokens": b"GET /api/v1/queues HTTP/1.1\r\n" + _HOST
+    + b"Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
+    "a token that is no text": b"GET /api/v1/queues HTTP/1.1\r\n" + _HOST + b"Authorization: Bearer \xff\xfe\r\n\r\n",
+    "another host": b"GET /api/v1/queues HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    "no host": b"GET /sign-in HTTP/1.0\r\n\r\n",
+    "the whole address": b"GET http://evil.example/sign-in HTTP/1.1\r\n" + _HOST + b"\r\n",
+    "a method nobody knows": b"BREW /sign-in HTTP/1.1\r\n" + _HOST + b"\r\n",
+}  # fmt: skip
+
+
+def test_no_bytes_on_the_line_end_in_a_fault(server: tuple[subprocess.Popen[bytes], str]) -> None:
+    process, url = server
+    host, port = url.removeprefix("http://").split(":")
+    with httpx.Client(timeout=30, trust_env=False) as client:
+        assert client.get(f"{url}/healthz").status_code == 200
+    for name, sent in RAW.items():
+        assert _status_of(host, int(port), sent) < 500, name
+    assert process.poll() is None
+    with httpx.Client(timeout=30, trust_env=False) as client:
+        assert client.get(f"{url}/healthz").status_code == 200
+
+
+def _status_of(host: str, port: int, sent: bytes) -> int:
+    """The status of the answer; 0 where the server hung up without one."""
+    with socket.create_connection((host, port), timeout=20) as line:
+        try:
+            line.sendall(sent)
+            line.shutdown(socket.SHUT_WR)
+            answer = line.recv(64)
+        except ConnectionError:
+            return 0
+    return int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/") else 0
