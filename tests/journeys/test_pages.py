@@ -148,12 +148,19 @@ def test_a_page_nobody_looks_at_does_not_ask(signed_in: Page) -> None:
     assert len(asked) == 1
 
 
-def test_a_server_that_is_silent_is_told_and_the_page_stays(signed_in: Page) -> None:
+def test_a_server_that_is_silent_is_told_and_the_page_stays(signed_in: Page, told: list[str]) -> None:
     signed_in.route("**/jobs", lambda route: route.fulfill(status=503, body="<h1>gone</h1>"))
     expect(signed_in.get_by_text("Tack could not refresh this page.")).to_be_visible()
     expect(signed_in.get_by_role("heading", name="Jobs")).to_be_visible()
+    expect(signed_in.locator(".live")).to_have_text("Lost")
     signed_in.unroute("**/jobs")
-    expect(signed_in.get_by_text("Tack could not refresh this page.")).to_be_hidden()
+    signed_in.route("**/jobs", lambda route: route.abort())
+    expect(signed_in.get_by_text("Tack does not answer; this is how it was.")).to_be_visible()
+    expect(signed_in.locator(".live")).to_have_text("Lost")
+    signed_in.unroute("**/jobs")
+    expect(signed_in.get_by_text("Tack does not answer; this is how it was.")).to_be_hidden()
+    expect(signed_in.locator(".live")).to_have_text("Live")
+    told[:] = [text for text in told if "Failed to fetch" not in text]
 
 
 def test_what_is_unfolded_stays_unfolded(signed_in: Page, live_server: LiveServer) -> None:

@@ -101,7 +101,7 @@ ROWS = (
         doors=(
             rest("GET v1/openapi.json"),
             page("GET /healthz"),
-            page("GET /sign-in/none"),
+            page("GET /sign-in/none", status=410),
             page("POST /sign-in/none", status=410),
             page("POST /choices", {"theme": "dark"}),
             page("POST /sign-out"),
