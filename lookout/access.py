@@ -15,6 +15,7 @@ from django.http import HttpRequest
 
 from lookout.models import Profile, Scope, SignInLink, Token
 from scheduler.actors import Actor, Role
+from scheduler.fields import problem_of_line, written_out
 from scheduler.models.clock import database_now
 
 ADMIN = "admin"
@@ -51,9 +52,24 @@ class SignInLinkSpent(Exception):
         )
 
 
+class NameInvalid(ValueError):
+    """Nobody and nothing can have this name."""
+
+    def __init__(self, what: str, name: str, most: int) -> None:
+        super().__init__(
+            f"{what} is one line of 1 to {most} characters that can be seen, not '{written_out(name[:60])}'."
+        )
+
+
 @transaction.atomic
 def ensure_person(name: str, *, role: Role | None = None, groups: list[str] | None = None) -> User:
-    """The person of that name, made when there is none. A role or groups given replace what was there."""
+    """The person of that name, made when there is none. A role or groups given replace what was there.
+
+    Raises NameInvalid for a name nobody can have.
+    """
+    _check("The name of a person", name, most=150)
+    for group in groups or ():
+        _check("The name of a group", group, most=253)
     user, made = User.objects.get_or_create(username=name)
     if made:
         user.set_unusable_password()
@@ -79,8 +95,13 @@ def issue_token(
 ) -> str:
     """A new token of that owner; its secret, which nobody can read again. Without `expires` it stays good.
 
-    An executor's name is needed for the executor scope and refused (IntegrityError) for every other.
+    An executor's name is needed for the executor scope and refused (IntegrityError) for every other. Raises
+    NameInvalid for one that no executor can have.
     """
+    if executor:
+        _check("The name of an executor", executor, most=63)
+    if note:
+        _check("A note", note, most=500)
     secret = _new_secret()
     Token.objects.create(
         hash=_hash(secret),
@@ -180,6 +201,11 @@ def _profile(user: User) -> Profile:
         return user.profile
     except Profile.DoesNotExist:
         return Profile(user=user)
+
+
+def _check(what: str, name: str, *, most: int) -> None:
+    if not name.strip() or problem_of_line(name, most=most):
+        raise NameInvalid(what, name, most)
 
 
 def _new_secret() -> str:
