@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 __all__ = [
     "MAX_QUANTITY",
@@ -21,6 +22,7 @@ __all__ = [
 MAX_QUANTITY = 2**63 - 1
 """The largest quantity; what is written larger counts as this, as it does in Kubernetes."""
 
+_REMEMBERED = 4_096  # texts; thousands of jobs write the same few amounts
 _LONGEST = 128  # characters; no honest quantity is longer, and reading digits costs their square
 _GRAMMAR = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
@@ -44,6 +46,7 @@ class QuantityError(ValueError):
         )
 
 
+@lru_cache(_REMEMBERED)
 def parse_quantity(text: str) -> Fraction:
     """The exact value of a quantity. Raises QuantityError; what exceeds MAX_QUANTITY counts as that."""
     match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None

@@ -152,6 +152,8 @@ def is_mapping(kind: Any) -> bool:
 
 def encode(value: Any) -> Any:
     """What json.dumps takes. Times are UTC in RFC 3339, bytes are base64."""
+    if type(value) in _AS_THEY_ARE:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _encode_shape(value)
     if isinstance(value, datetime):
@@ -165,6 +167,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [encode(item) for item in value]
     return value
+
+
+_AS_THEY_ARE = frozenset({str, int, float, bool, NoneType})
 
 
 def _encode_shape(value: Any) -> dict[str, Any]:

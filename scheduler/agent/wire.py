@@ -1,7 +1,7 @@
 """The executor API's JSON: the values of `executors.protocol` as objects with camelCase keys, and back."""
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -94,19 +94,18 @@ def reports_json(executor: str, reports: Iterable[Report]) -> Json:
 
 
 def report_json(report: Report) -> Json:
-    """One report; the journal keeps it in this form too."""
-    return {_camel(field.name): _plain(getattr(report, field.name)) for field in fields(report)}
+    """One report, without what goes without saying; the journal keeps it in this form too."""
+    given = ((name, getattr(report, field), default) for field, name, default in _FIELDS)
+    return {name: _plain(value) for name, value, default in given if value != default}
 
 
 def report_from_json(value: Mapping[str, Any]) -> Report:
     """What `report_json` gave. Raises KeyError, TypeError or ValueError."""
-    found = {field.name: value[_camel(field.name)] for field in fields(Report)}
-    found["state"] = ReportState(found["state"])
-    found["killed_by"] = KilledBy(found["killed_by"])
-    found["enforced_by"] = EnforcedBy(found["enforced_by"])
-    found["warnings"] = tuple(found["warnings"])
-    found["containers"] = tuple(_container_from_json(each) for each in found["containers"])
-    found["output"] = None if found["output"] is None else _output_from_json(found["output"])
+    found = {field: value[name] for field, name, _ in _FIELDS if name in value}
+    found |= {"run_id": value["runId"], "state": ReportState(value["state"])}
+    for field, read in _READ.items():
+        if field in found:
+            found[field] = read(found[field])
     return Report(**found)
 
 
@@ -187,3 +186,14 @@ def _output_from_json(value: Mapping[str, Any]) -> Output:
         tail=base64.b64decode(value["tail"]),
         dropped_bytes=int(value["droppedBytes"]),
     )
+
+
+_FIELDS = tuple((field.name, _camel(field.name), field.default) for field in fields(Report))
+"""Fields of a report: names here and outside, and what they are where nothing is said."""
+_READ: dict[str, Callable[[Any], Any]] = {
+    "killed_by": KilledBy,
+    "enforced_by": EnforcedBy,
+    "warnings": tuple,
+    "containers": lambda sent: tuple(_container_from_json(each) for each in sent),
+    "output": lambda sent: None if sent is None else _output_from_json(sent),
+}

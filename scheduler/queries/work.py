@@ -17,26 +17,37 @@ LEASES_PER_ANSWER = 500
 def work_for(*, executor: str, known_runs: Collection[str], stopping: Collection[str] = ()) -> Work:
     """What the executor has to do, given the runs it knows of. Asking changes nothing; constant queries.
 
-    Leases are the runs made for it that it does not know yet. Stops leave out what it stops already. Whatever it knows that has ended here, or never
-    was its own, it can forget; what it has said it took up and knows nothing of is missed.
+    Leases are the runs made for it that it does not know yet. Stops leave out what it stops already. Whatever
+    it knows that has ended here, or never was its own, it can forget; what it has said it took up and knows
+    nothing of is missed.
     """
     known = {run_id: _uuid(run_id) for run_id in known_runs}
     ids = {run_id for run_id in known.values() if run_id}
     active = _active(executor)
     missed = (run_id for run_id, is_at_work in active.items() if is_at_work and run_id not in ids)
     return Work(
-        leases=_leases(executor, ids),
+        leases=_leases(executor, {run_id for run_id in ids if active.get(run_id) is False}),
         stop=_stops(executor, {run_id for text in stopping if (run_id := _uuid(text))}),
         forget=tuple(sorted(text for text, run_id in known.items() if run_id not in active)),
         missed=tuple(sorted(str(run_id) for run_id in missed)),
     )
 
 
-def _leases(executor: str, known: Collection[UUID]) -> tuple[Lease, ...]:
+_OF_LEASES = (
+    "number", "node", "memory_request_bytes", "memory_limit_bytes", "memory_factor", "memory_static_bytes",
+    "job__queue_id", "job__namespace", "job__owner", "job__annotations", "job__labels",
+    "job__spec__pod_spec", "job__job_set__name",
+)  # fmt: skip
+"""What is read for a lease."""
+
+
+def _leases(executor: str, taken_up: Collection[UUID]) -> tuple[Lease, ...]:
+    """Those the executor has not taken up yet."""
     runs = (
         Run.objects.filter(executor=executor, state=RunState.LEASED, job__cancel_requested_at__isnull=True)
-        .exclude(id__in=known)
+        .exclude(id__in=taken_up)
         .select_related("job__spec", "job__job_set")
+        .only(*_OF_LEASES)
         .order_by("leased_at", "id")
     )
     return tuple(_lease(run) for run in runs[:LEASES_PER_ANSWER])

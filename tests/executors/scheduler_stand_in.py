@@ -13,6 +13,12 @@ type Json = dict[str, Any]
 
 TOKEN = "token-of-local"
 PATIENCE = 20.0
+UNSAID: Json = {
+    "ageSeconds": 0.0, "node": "", "podName": "", "exitCode": None, "signal": None, "category": "",
+    "subcategory": "", "hint": "", "message": "", "reason": "", "containers": [], "attempted": True,
+    "memoryPeakBytes": None, "killedBy": "", "enforcedBy": "", "warnings": [], "output": None,
+}  # fmt: skip
+"""What a report means where it says nothing."""
 
 
 class SchedulerStandIn:
@@ -138,12 +144,13 @@ class SchedulerStandIn:
         return {each["runId"] for each in self.reports if each["state"] not in ("pending", "running")}
 
     def _report(self, body: Json) -> tuple[int, Json]:
-        bad = [each for each in body["reports"] if self.refuses_malformed(each)]
+        reports = [UNSAID | each for each in body["reports"]]
+        bad = [each for each in reports if self.refuses_malformed(each)]
         if bad:
             problems = [{"path": "reports[0].message", "message": "is too long"}]
             return 400, {"error": {"code": "invalid", "message": "Malformed.", "problems": problems}}
         outcomes = []
-        for report in body["reports"]:
+        for report in reports:
             key = (report["runId"], report["state"])
             outcomes.append(
                 {"runId": report["runId"], "outcome": "unchanged" if key in self._seen else "recorded"}
