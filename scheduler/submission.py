@@ -15,6 +15,7 @@ from scheduler.errors import NotFound
 from scheduler.fields import problem_of_line
 from scheduler.jobfile import JobFile, JobItem, parse_job_file
 from scheduler.models import Event, Job, JobSet, JobSpec, Queue
+from scheduler.models.bulk import insert_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import new_ulid
@@ -158,25 +159,34 @@ def _reject(jobs: Sequence[Job], items: Sequence[JobItem], config: Configuration
             job.rejected_because = reasons[job.id]
 
 
-def _insert(jobs: Iterable[Job]) -> set[str]:
+def _insert(jobs: Sequence[Job]) -> set[str]:
+    """Insert the jobs whose client id is free, or that have none, and return their ids."""
+    nameless = [job for job in jobs if job.client_id is None]
+    insert_rows(nameless)
+    named = [job for job in jobs if job.client_id is not None]
+    return {job.id for job in nameless} | _insert_named(named)
+
+
+def _insert_named(jobs: Sequence[Job]) -> set[str]:
     """Insert the jobs whose client id is free and return their ids.
 
     An insert that meets another transaction's waits for it to end; in the order of client ids no two can
     wait for each other. The statement after it sees what that transaction committed.
     """
+    if not jobs:
+        return set()
     ordered = sorted(jobs, key=lambda job: (job.client_id or "", job.id))
     Job.objects.bulk_create(ordered, ignore_conflicts=True, batch_size=BATCH)
     return set(Job.objects.filter(id__in=[job.id for job in ordered]).values_list("id", flat=True))
 
 
 def _write_specs(jobs: Sequence[Job], items: Sequence[JobItem], created: set[str]) -> None:
-    JobSpec.objects.bulk_create(
-        (
-            JobSpec(job=job, pod_spec=item.pod.spec)
+    insert_rows(
+        [
+            JobSpec(job_id=job.id, pod_spec=item.pod.spec)
             for job, item in zip(jobs, items, strict=True)
             if job.id in created
-        ),
-        batch_size=BATCH,
+        ]
     )
 
 
