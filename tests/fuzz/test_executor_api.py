@@ -39,9 +39,9 @@ STATES = ["pending", "running", "succeeded", "failed", "leaseReturned", "cancell
 
 
 def expected(answer: Answer) -> None:
-    assert answer.status in (200, 400), answer.body
-    if answer.status == 400:
-        assert answer.error["problems"]
+    """Recorded, refused with problems, or somebody else's: the name of the executor may have been changed, too."""
+    assert answer.status in (200, 400, 403), answer.body
+    assert answer.status != 400 or answer.error["problems"]
 
 
 @pytest.fixture
