@@ -14,10 +14,11 @@ from scheduler import client_events
 from scheduler.config import Configuration
 from scheduler.fingerprint import fingerprint
 from scheduler.models import Event, Executor, Job, Node, Pool, PoolRound, Run, RunError
-from scheduler.models.bulk import update_rows
+from scheduler.models.bulk import among, update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.runs import NewRun, NodePlace
+from scheduler.models.ulids import uuid_of
 from scheduler.planning import Plan, PlannedLease, plan
 from scheduler.queries.fleet import heard_of
 from scheduler.queries.pools import PoolSnapshot, pool_snapshot, stored_rates
@@ -127,7 +128,9 @@ def _write(pool: str, planned: Plan, snapshot: PoolSnapshot, *, started: float) 
 def _lock_waiting(leases: Sequence[PlannedLease]) -> dict[str, int]:
     """Job id → job set of the jobs that wait as they did when the plan was made, locked in id order."""
     planned = {lease.job.id: lease.job.version for lease in leases}
-    locked = Job.objects.filter(id__in=list(planned)).order_by("id").select_for_update(no_key=True)
+    locked = (
+        Job.objects.filter(id__in=among(map(uuid_of, planned))).order_by("id").select_for_update(no_key=True)
+    )
     return {
         job_id: job_set_id
         for job_id, job_set_id, state, version in locked.values_list("id", "job_set_id", "state", "version")

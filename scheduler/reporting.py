@@ -12,7 +12,7 @@ from scheduler import client_events
 from scheduler.executors.protocol import Outcome, Report, ReportOutcome, ReportState
 from scheduler.fingerprint import fingerprint
 from scheduler.models import Event, Job, Run, RunError, RunOutput
-from scheduler.models.bulk import insert_rows, update_rows
+from scheduler.models.bulk import among, insert_rows, update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.runs import MAX_REASON_LENGTH
@@ -63,7 +63,7 @@ def record_reports(*, executor: str, reports: Sequence[Report]) -> Recorded:
 def _lock_runs(reports: Sequence[Report]) -> dict[str, Run]:
     """The runs reported about, their jobs locked first, in id order."""
     ids = sorted({run_id for report in reports if (run_id := _uuid(report.run_id))})
-    jobs = Job.objects.filter(runs__id__in=ids).order_by("id").values("id")
+    jobs = Run.objects.filter(id__in=among(ids)).values("job_id")
     locked = {
         job.id: job
         for job in Job.objects.filter(id__in=jobs)
@@ -72,7 +72,8 @@ def _lock_runs(reports: Sequence[Report]) -> dict[str, Run]:
         .only(*_OF_JOBS)
     }
     # A new statement: its snapshot is younger than the locks.
-    runs = Run.objects.filter(id__in=ids, job__in=list(locked)).only(*_OF_RUNS)
+    found = Run.objects.filter(id__in=among(ids)).only(*_OF_RUNS)
+    runs = [run for run in found if run.job_id in locked]
     for run in runs:
         run.job = locked[run.job_id]
     return {str(run.id): run for run in runs}

@@ -27,12 +27,11 @@ from scheduler.placement import NodeCapacity, Requirements
 from scheduler.states import ACTIVE_RUN_STATES, JobState
 
 _OTHER_RESOURCES = """
-    SELECT r.executor_id, r.node, j.queue_id, resource.key, sum(resource.value::bigint)
+    SELECT r.executor_id, r.node, r.queue_id, resource.key, sum(resource.value::bigint)
       FROM scheduler_run r
       JOIN scheduler_executor e ON e.name = r.executor_id
-      JOIN scheduler_job j ON j.id = r.job_id
 CROSS JOIN LATERAL jsonb_each_text(r.resources) AS resource
-     WHERE r.state IN ('leased', 'pending', 'running') AND e.pool_id = ANY(%s)
+     WHERE r.state IN ('leased', 'pending', 'running') AND r.resources <> '{}' AND e.pool_id = ANY(%s)
   GROUP BY 1, 2, 3, 4
 """
 
@@ -113,7 +112,7 @@ def node_uses(*, pools: Iterable[str]) -> list[NodeUse]:
     others = _other_resources(wanted)
     rows = (
         Run.objects.filter(state__in=ACTIVE_RUN_STATES, executor__pool__in=wanted)
-        .values_list("executor_id", "node", "job__queue_id")
+        .values_list("executor_id", "node", "queue_id")
         .annotate(runs=Count("id"), cpu=Sum("cpu_request_millicores"), memory=Sum(_reserved()))
     )
     return [

@@ -8,6 +8,7 @@ from policies.pods import grown_pod_spec
 from scheduler.client_events import pod_name_of
 from scheduler.executors.protocol import Lease, Stop, Work
 from scheduler.models import Run
+from scheduler.models.bulk import among
 from scheduler.states import ACTIVE_RUN_STATES, RunState
 
 LEASES_PER_ANSWER = 500
@@ -23,11 +24,11 @@ def work_for(*, executor: str, known_runs: Collection[str], stopping: Collection
     """
     known = {run_id: _uuid(run_id) for run_id in known_runs}
     ids = {run_id for run_id in known.values() if run_id}
-    active = _active(executor)
+    active, stopped = _active(executor)
     missed = (run_id for run_id, is_at_work in active.items() if is_at_work and run_id not in ids)
     return Work(
         leases=_leases(executor, {run_id for run_id in ids if active.get(run_id) is False}),
-        stop=_stops(executor, {run_id for text in stopping if (run_id := _uuid(text))}),
+        stop=_stops(stopped, {run_id for text in stopping if (run_id := _uuid(text))}),
         forget=tuple(sorted(text for text, run_id in known.items() if run_id not in active)),
         missed=tuple(sorted(str(run_id) for run_id in missed)),
     )
@@ -45,7 +46,7 @@ def _leases(executor: str, taken_up: Collection[UUID]) -> tuple[Lease, ...]:
     """Those the executor has not taken up yet."""
     runs = (
         Run.objects.filter(executor=executor, state=RunState.LEASED, job__cancel_requested_at__isnull=True)
-        .exclude(id__in=taken_up)
+        .exclude(id__in=among(taken_up))
         .select_related("job__spec", "job__job_set")
         .only(*_OF_LEASES)
         .order_by("leased_at", "id")
@@ -79,28 +80,35 @@ def _lease(run: Run) -> Lease:
     )
 
 
-def _stops(executor: str, stopping: Collection[UUID]) -> tuple[Stop, ...]:
-    """Runs of jobs somebody cancelled, also those the executor has not heard of: it answers that they ended."""
-    runs = (
-        Run.objects.filter(
-            executor=executor, state__in=ACTIVE_RUN_STATES, job__cancel_requested_at__isnull=False
-        )
-        .exclude(id__in=stopping)
-        .order_by("id")
+def _active(executor: str) -> tuple[dict[UUID, bool], set[UUID]]:
+    """The executor's runs that have not ended, each with whether it took it up and is to go on with it, and
+    those whose job somebody cancelled.
+    """
+    rows = Run.objects.filter(executor=executor, state__in=ACTIVE_RUN_STATES).values_list(
+        "id", "state", "job__cancel_requested_at"
     )
-    rows = runs.values_list("id", "job__grace_period_seconds", "job__cancel_user", "job__cancel_reason")
+    goes_on, stopped = {}, set()
+    for run_id, state, cancelled_at in rows:
+        goes_on[run_id] = state != RunState.LEASED and cancelled_at is None
+        if cancelled_at is not None:
+            stopped.add(run_id)
+    return goes_on, stopped
+
+
+def _stops(stopped: Collection[UUID], stopping: Collection[UUID]) -> tuple[Stop, ...]:
+    """For runs of jobs somebody cancelled, also those the executor has not heard of: it answers that they ended."""
+    wanted = set(stopped).difference(stopping)
+    if not wanted:
+        return ()
+    rows = (
+        Run.objects.filter(id__in=wanted)
+        .order_by("id")
+        .values_list("id", "job__grace_period_seconds", "job__cancel_user", "job__cancel_reason")
+    )
     return tuple(
         Stop(run_id=str(run_id), grace_seconds=float(grace), reason=reason or f"Cancelled by {user}")
         for run_id, grace, user, reason in rows
     )
-
-
-def _active(executor: str) -> dict[UUID, bool]:
-    """The executor's runs that have not ended, each with whether it took it up and is to go on with it."""
-    rows = Run.objects.filter(executor=executor, state__in=ACTIVE_RUN_STATES).values_list(
-        "id", "state", "job__cancel_requested_at"
-    )
-    return {run_id: state != RunState.LEASED and cancelled is None for run_id, state, cancelled in rows}
 
 
 def _uuid(text: str) -> UUID | None:

@@ -72,7 +72,15 @@ class Loop:
         while (found := self.count(condition)) < count:
             if time.monotonic() > deadline:
                 raise DidNotStart(f"Only {found} of {count}: {condition}")
-            time.sleep(0.05)
+            time.sleep(0.1)
+
+    def wait_for_ends(self, count: int, *, seconds: float = 600.0) -> None:
+        """Wait until the scheduler has accepted so many ends."""
+        deadline = time.monotonic() + seconds
+        while (found := sum(agent.accepted_ends for agent in self.agents)) < count:
+            if time.monotonic() > deadline:
+                raise DidNotStart(f"Only {found} of {count} runs have ended.")
+            time.sleep(0.01)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,10 +177,16 @@ def _measure_stages(loop: Loop, jobs: int) -> list[Stage]:
     stages.append(_stage(loop, "round", runs, lambda: _place(loop, queue, runs)))
     loop.client.update_queue(queue, {**_queue(queue), "cordoned": True})
     stages.append(_stage(loop, "work", runs, lambda: everything(loop.agents, _fetch, count=runs)))
-    with _stopped(loop.tack, "worker"):
-        stages.append(_stage(loop, "report", runs, lambda: everything(loop.agents, _tell, count=runs)))
-    stages.append(_stage(loop, "settle", runs, lambda: wait_until_settled(loop.line)))
+    worker = processes.services(loop.tack.var)["worker"]
+    os.killpg(worker, signal.SIGSTOP)
+    stages.append(_stage(loop, "report", runs, lambda: everything(loop.agents, _tell, count=runs)))
+    stages.append(_stage(loop, "settle", runs, lambda: _settle(loop, worker)))
     return stages
+
+
+def _settle(loop: Loop, worker: int) -> None:
+    os.killpg(worker, signal.SIGCONT)
+    wait_until_settled(loop.line)
 
 
 def _place(loop: Loop, queue: str, runs: int) -> None:
@@ -197,16 +211,6 @@ def _stage(loop: Loop, name: str, runs: int, work: Callable[[], object]) -> Stag
     seconds = time.perf_counter() - started
     used = {process: now - before[process] for process, now in loop.cpu().items()}
     return Stage(name=name, runs=runs, seconds=seconds, cpu=used)
-
-
-@contextmanager
-def _stopped(tack: Scratch, service: str) -> Iterator[None]:
-    group = processes.services(tack.var)[service]
-    os.killpg(group, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.killpg(group, signal.SIGCONT)
 
 
 def _print_stages(stages: Sequence[Stage]) -> None:
@@ -237,10 +241,11 @@ def _measure_whole(loop: Loop, jobs: int) -> float:
     before, started = loop.cpu(), time.perf_counter()
     submitting = threading.Thread(target=_submit, args=(loop.client, queue, jobs))
     submitting.start()
-    ended = f"scheduler_job WHERE queue_id = '{queue}' AND state = 'succeeded'"
-    loop.wait_for(jobs, ended)
+    loop.wait_for_ends(2 * jobs)
     submitting.join()
     seconds = time.perf_counter() - started
+    if (done := loop.count(f"scheduler_job WHERE queue_id = '{queue}' AND state = 'succeeded'")) != jobs:
+        raise DidNotStart(f"Only {done} of {jobs} jobs succeeded.")
     rate = 2 * jobs / seconds
     used = {name: now - before[name] for name, now in loop.cpu().items()}
     _say(

@@ -156,13 +156,14 @@ class SimulatedAgent:
 def everything(
     agents: Sequence[SimulatedAgent], step: Callable[[SimulatedAgent], int], *, count: int
 ) -> None:
-    """Take the step on every agent at once, over and over, until it has come to so many in all."""
+    """Take the step on every agent at once, until it has come to so many in all or comes to nothing any more."""
     lock = threading.Lock()
     done = 0
 
     def work(agent: SimulatedAgent) -> None:
         nonlocal done
-        while done < count:
+        made = 1
+        while made and done < count:
             made = step(agent)
             with lock:
                 done += made
