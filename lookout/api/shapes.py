@@ -152,8 +152,13 @@ def is_mapping(kind: Any) -> bool:
 
 def encode(value: Any) -> Any:
     """What json.dumps takes. Times are UTC in RFC 3339, bytes are base64."""
-    if type(value) in _AS_THEY_ARE:
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
         return value
+    if kind is dict:
+        return {str(key): encode(item) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [encode(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _encode_shape(value)
     if isinstance(value, datetime):
