@@ -138,7 +138,9 @@ def test_a_page_nobody_looks_at_does_not_ask(signed_in: Page) -> None:
     asked: list[str] = []
     signed_in.evaluate("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true})")
     # The page's own questions only: the browser may still be fetching its icon.
-    signed_in.on("request", lambda request: "hx-request" in request.headers and asked.append(request.url))
+    signed_in.on(
+        "request", lambda request: asked.extend([request.url] if "hx-request" in request.headers else [])
+    )
     region = signed_in.locator("#live")
     region.evaluate(
         "region => { for (let n = 0; n < 5; n++) region.dispatchEvent(new CustomEvent('every')) }"
