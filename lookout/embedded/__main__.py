@@ -97,7 +97,12 @@ def _start(supervisor: Supervisor, folders: Folders, first_port: int, warnings: 
         _start_processes(supervisor, stack)
     with step("Agent with the local executor"):
         agent = services.agent_service(stack)
-        services.wait_for_file(agent, supervisor.start(agent), services.ready_file(stack, "agent"))
+        services.wait_for_file(
+            agent,
+            supervisor.start(agent),
+            services.ready_file(stack, "agent"),
+            meanwhile=lambda: supervisor.look_after_all_but(agent),
+        )
     _welcome(stack, sign_in_path, first_port)
     for warning in warnings:
         tell(f"{warning}\n")
@@ -122,8 +127,14 @@ def _start_processes(supervisor: Supervisor, stack: Stack) -> None:
         services.schedule_service(stack),
     )
     started = {service.name: supervisor.start(service) for service in (web, worker, schedule)}
-    services.wait_for_web(web, started["web"], stack.url)
-    services.wait_for_file(worker, started["worker"], services.ready_file(stack, "worker"))
+
+    def look_after_the_others() -> None:
+        supervisor.look_after_all_but(web, worker, schedule)
+
+    services.wait_for_web(web, started["web"], stack.url, meanwhile=look_after_the_others)
+    services.wait_for_file(
+        worker, started["worker"], services.ready_file(stack, "worker"), meanwhile=look_after_the_others
+    )
 
 
 def _prepare_database(stack: Stack) -> str:

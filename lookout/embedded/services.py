@@ -24,6 +24,7 @@ FIRST_PORT = 8000
 SERVERS, PROCESSES, AGENT, STORY = range(4)
 """Stages: each needs what comes before it."""
 _PORTS_TRIED = 100
+_START_SECONDS = 60.0
 _LAST_PORT = 65_535
 _AGENT_GRACE_SECONDS = 24 * 3600.0
 """As long as its jobs may take to end; Ctrl-C once more ends them at once."""
@@ -244,24 +245,30 @@ def ready_file(stack: Stack, name: str) -> Path:
 
 
 def wait_for_file(
-    service: Service, child: subprocess.Popen[bytes], path: Path, *, seconds: float = 60
+    service: Service, child: subprocess.Popen[bytes], path: Path, *, meanwhile: Callable[[], None]
 ) -> None:
     """Wait until the service has written `path`. Raises NotReady."""
-    _wait_until(path.exists, service, child, seconds=seconds)
+    _wait_until(path.exists, service, child, meanwhile)
 
 
-def wait_for_web(service: Service, child: subprocess.Popen[bytes], url: str, *, seconds: float = 60) -> None:
+def wait_for_web(
+    service: Service, child: subprocess.Popen[bytes], url: str, *, meanwhile: Callable[[], None]
+) -> None:
     """Wait until a page is served. Raises NotReady."""
-    _wait_until(lambda: _serves(url), service, child, seconds=seconds)
+    _wait_until(lambda: _serves(url), service, child, meanwhile)
 
 
 def _wait_until(
-    is_ready: Callable[[], bool], service: Service, child: subprocess.Popen[bytes], *, seconds: float
+    is_ready: Callable[[], bool],
+    service: Service,
+    child: subprocess.Popen[bytes],
+    meanwhile: Callable[[], None],
 ) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + _START_SECONDS
     while not is_ready():
         if child.poll() is not None or time.monotonic() > deadline:
             raise NotReady(service)
+        meanwhile()
         time.sleep(0.02)
 
 

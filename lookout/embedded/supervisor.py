@@ -65,6 +65,11 @@ class Supervisor:
         self._remember()
         return child
 
+    def look_after_all_but(self, *starting: Service) -> None:
+        """Start again what has ended, but for services that have not shown yet that they can start at all."""
+        for watched in [each for each in self._watched if each.service not in starting]:
+            self._look_after(watched)
+
     def watch(self) -> None:
         """Start again whatever ends, sooner or later by how often it did. Runs until KeyboardInterrupt."""
         with _wakened_by_signals() as bell:
