@@ -118,6 +118,8 @@ def started(server: SmallServer, *words: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "TACK_URL": server.url, "TACK_TOKEN": TOKEN, "PYTHONUNBUFFERED": ""},
+        # A shell that starts the tests in the background has them, and what they start, ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
