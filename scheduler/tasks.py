@@ -18,7 +18,7 @@ from scheduler.queries.fleet import pools_with_work
 from scheduler.queries.unsettled import any_unsettled
 from scheduler.settling import settle_runs
 
-TASK_SECONDS = 0.5
+TASK_SECONDS = 0.2
 """After so long a task begins no other batch: sweeps and rounds wait behind it."""
 QUIET_SECONDS = 2.0
 """After a bell could not be rung, how long none is tried: a caller waits for a dead broker once, not each time."""

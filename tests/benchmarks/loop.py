@@ -20,7 +20,7 @@ from typing import Any
 from lookout.client import Client, TackError
 from scheduler.executors.simulated import needs_memory
 from tests.benchmarks import growth, processes
-from tests.benchmarks.ended_runs import Connection, wait_until_settled
+from tests.benchmarks.ended_runs import Connection
 from tests.benchmarks.scratch import CHECKOUT, DidNotStart, Scratch, scratch
 from tests.benchmarks.simulated_agents import Address, SimulatedAgent, everything
 from tests.benchmarks.storm import connect
@@ -180,13 +180,13 @@ def _measure_stages(loop: Loop, jobs: int) -> list[Stage]:
     worker = processes.services(loop.tack.var)["worker"]
     os.killpg(worker, signal.SIGSTOP)
     stages.append(_stage(loop, "report", runs, lambda: everything(loop.agents, _tell, count=runs)))
-    stages.append(_stage(loop, "settle", runs, lambda: _settle(loop, worker)))
+    stages.append(_stage(loop, "settle", runs, lambda: _settle(loop, worker, runs)))
     return stages
 
 
-def _settle(loop: Loop, worker: int) -> None:
+def _settle(loop: Loop, worker: int, runs: int) -> None:
     os.killpg(worker, signal.SIGCONT)
-    wait_until_settled(loop.line)
+    loop.wait_for(runs, "scheduler_decision")
 
 
 def _place(loop: Loop, queue: str, runs: int) -> None:
@@ -236,12 +236,13 @@ def _print_stages(stages: Sequence[Stage]) -> None:
 def _measure_whole(loop: Loop, jobs: int) -> float:
     queue = "loop"
     loop.client.create_queue(_queue(queue))
+    ended = sum(agent.accepted_ends for agent in loop.agents)
     for agent in loop.agents:
         agent.start()
     before, started = loop.cpu(), time.perf_counter()
     submitting = threading.Thread(target=_submit, args=(loop.client, queue, jobs))
     submitting.start()
-    loop.wait_for_ends(2 * jobs)
+    loop.wait_for_ends(ended + 2 * jobs)
     submitting.join()
     seconds = time.perf_counter() - started
     if (done := loop.count(f"scheduler_job WHERE queue_id = '{queue}' AND state = 'succeeded'")) != jobs:
