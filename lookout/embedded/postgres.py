@@ -31,6 +31,7 @@ from lookout.embedded.sockets import OTHER_USER, socket_folder
 USER = "tack"
 DATABASE = "tack"
 _SOCKET_NAME = ".s.PGSQL.5432"
+_CLEANING = "autovacuum_naptime=10s"  # a storm rewrites rows by the ten thousand; a minute is long then
 _SAFE_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
@@ -85,7 +86,8 @@ def start(server: Cluster) -> subprocess.Popen[bytes]:
     _own(server.data, server.identity)
     server.data.chmod(0o700)  # PostgreSQL refuses data others may read; a careless chmod -R does that
     arguments = [
-        f"-c{setting}" for setting in ("listen_addresses=", "unix_socket_permissions=0700", *server.settings)
+        f"-c{setting}"
+        for setting in ("listen_addresses=", "unix_socket_permissions=0700", _CLEANING, *server.settings)
     ]
     child = spawn(
         [server.binaries / "postgres", "-D", server.data, "-k", server.sockets, *arguments],

@@ -143,7 +143,7 @@ class Job(models.Model):
     """What somebody wants run. Keeps its id through every retry."""
 
     id = UlidField(primary_key=True, default=new_ulid, editable=False)
-    queue = models.ForeignKey(Queue, models.PROTECT, related_name="jobs")
+    queue = models.ForeignKey(Queue, models.PROTECT, related_name="jobs", db_index=False)
     job_set = models.ForeignKey(JobSet, models.PROTECT, related_name="jobs")
     owner = models.TextField()
     namespace = models.CharField(max_length=253, default="default")

@@ -111,12 +111,12 @@ class Run(models.Model):
     """One try on one node."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    job = models.ForeignKey(Job, models.CASCADE, related_name="runs")
+    job = models.ForeignKey(Job, models.CASCADE, related_name="runs", db_index=False)
     queue = models.ForeignKey(Queue, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     """Its job's, once more: an index leads from a queue to what is to be settled of it. The job's key guards it."""
     number = models.PositiveIntegerField()
     """1 for the first try."""
-    executor = models.ForeignKey(Executor, models.PROTECT, related_name="runs")
+    executor = models.ForeignKey(Executor, models.PROTECT, related_name="runs", db_index=False)
     node = models.CharField(max_length=253)
     node_id = models.CharField(max_length=253)
     """The value of the node id label: what avoidance goes by."""
