@@ -9,9 +9,26 @@
 - What was updated is cleaned up when it comes to a twentieth of the table, not a fifth.
 """
 
-import django.db.models.deletion
-from django.db import migrations, models
+from typing import Any
 
+from django.db import migrations, models
+from django.db.models.deletion import CASCADE, PROTECT
+
+# By their names: told that a column needs no index, Django would drop a unique one with it.
+_DROP = """
+    DROP INDEX scheduler_job_queue_id_6a436d51;
+    DROP INDEX scheduler_job_queue_id_6a436d51_like;
+    DROP INDEX scheduler_run_executor_id_64914b8d;
+    DROP INDEX scheduler_run_executor_id_64914b8d_like;
+    DROP INDEX scheduler_run_job_id_2ad7fd9b;
+"""
+_CREATE = """
+    CREATE INDEX scheduler_job_queue_id_6a436d51 ON scheduler_job (queue_id);
+    CREATE INDEX scheduler_job_queue_id_6a436d51_like ON scheduler_job (queue_id varchar_pattern_ops);
+    CREATE INDEX scheduler_run_executor_id_64914b8d ON scheduler_run (executor_id);
+    CREATE INDEX scheduler_run_executor_id_64914b8d_like ON scheduler_run (executor_id varchar_pattern_ops);
+    CREATE INDEX scheduler_run_job_id_2ad7fd9b ON scheduler_run (job_id);
+"""
 _SOON = "autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000"
 _SET = f"""
     ALTER TABLE scheduler_job SET (fillfactor = 70, {_SOON});
@@ -26,39 +43,23 @@ _RESET = """
 """
 
 
+def _key(to: str, on_delete: Any, related_name: str) -> "models.ForeignKey[Any, Any]":
+    return models.ForeignKey(
+        db_index=False, on_delete=on_delete, related_name=related_name, to=f"scheduler.{to}"
+    )
+
+
 class Migration(migrations.Migration):
     dependencies = [("scheduler", "0003_bells")]
 
     operations = [
-        migrations.AlterField(
-            "job",
-            "queue",
-            models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="jobs",
-                to="scheduler.queue",
-            ),
-        ),
-        migrations.AlterField(
-            "run",
-            "executor",
-            models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="runs",
-                to="scheduler.executor",
-            ),
-        ),
-        migrations.AlterField(
-            "run",
-            "job",
-            models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="runs",
-                to="scheduler.job",
-            ),
+        migrations.SeparateDatabaseAndState(
+            [migrations.RunSQL(_DROP, _CREATE)],
+            [
+                migrations.AlterField("job", "queue", _key("queue", PROTECT, "jobs")),
+                migrations.AlterField("run", "executor", _key("executor", PROTECT, "runs")),
+                migrations.AlterField("run", "job", _key("job", CASCADE, "runs")),
+            ],
         ),
         migrations.RunSQL(_SET, _RESET),
     ]
