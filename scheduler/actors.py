@@ -15,6 +15,9 @@ class Permission(StrEnum):
     DELETE_RETRY_POLICY = "delete_retry_policy"
     SUBMIT_ANY_JOBS = "submit_any_jobs"
     CANCEL_ANY_JOBS = "cancel_any_jobs"
+    REPRIORITIZE_ANY_JOBS = "reprioritize_any_jobs"
+    PREEMPT_ANY_JOBS = "preempt_any_jobs"
+    CORDON_NODES = "cordon_nodes"
 
 
 class QueueVerb(StrEnum):
@@ -22,6 +25,8 @@ class QueueVerb(StrEnum):
 
     SUBMIT = "submit"
     CANCEL = "cancel"
+    REPRIORITIZE = "reprioritize"
+    PREEMPT = "preempt"
 
 
 class Role(StrEnum):

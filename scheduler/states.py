@@ -14,6 +14,7 @@ class JobState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    PREEMPTED = "preempted"
     REJECTED = "rejected"
 
     @property
@@ -24,7 +25,9 @@ class JobState(StrEnum):
 
 ACTIVE_JOB_STATES = (JobState.LEASED, JobState.PENDING, JobState.RUNNING, JobState.CANCELLING)
 """States of a job that has a run on an executor."""
-TERMINAL_JOB_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.REJECTED)
+TERMINAL_JOB_STATES = (
+    JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.PREEMPTED, JobState.REJECTED,
+)  # fmt: skip
 
 
 class RunState(StrEnum):
@@ -36,6 +39,7 @@ class RunState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    PREEMPTED = "preempted"
     LEASE_RETURNED = "lease_returned"
     LEASE_EXPIRED = "lease_expired"
 
@@ -77,6 +81,10 @@ class EventKind(StrEnum):
     SUCCEEDED = "succeeded"
     CANCELLING = "cancelling"
     CANCELLED = "cancelled"
+    PREEMPTING = "preempting"
+    PREEMPTED = "preempted"
+    REPRIORITIZING = "reprioritizing"
+    REPRIORITIZED = "reprioritized"
 
 
 class ChangeKind(StrEnum):
@@ -90,3 +98,9 @@ class ChangeKind(StrEnum):
     DELETE_POLICY = "delete_retry_policy"
     ATTACH_POLICIES = "attach_retry_policies"
     CANCEL_JOBS = "cancel_jobs"
+    REPRIORITIZE_JOBS = "reprioritize_jobs"
+    PREEMPT_JOBS = "preempt_jobs"
+    CORDON_QUEUE = "cordon_queue"
+    CORDON_EXECUTOR = "cordon_executor"
+    CORDON_NODE = "cordon_node"
+    DELETE_EXECUTOR = "delete_executor"

@@ -128,6 +128,10 @@ class Executor(models.Model):
     tracked_node_labels = ArrayField(models.TextField(), default=list)
     honours = ArrayField(models.TextField(), default=list)
     """Pod spec fields the executor honours."""
+    cordoned = models.BooleanField(default=False)
+    """An operator wants no new runs on any of its nodes."""
+    cordoned_by = models.TextField(blank=True)
+    cordon_reason = models.TextField(blank=True)
 
     objects = ExecutorManager()
 
@@ -148,7 +152,14 @@ class Node(models.Model):
     memory_bytes = models.BigIntegerField()
     resources = models.JSONField(default=dict)
     """Other resources by their Kubernetes names, in whole units."""
+    taints = models.JSONField(default=list)
+    """`[{"key", "value", "effect"}]`, as in Kubernetes."""
     schedulable = models.BooleanField(default=True)
+    """What the executor says."""
+    cordoned = models.BooleanField(default=False)
+    """An operator wants no new runs on it. A heartbeat leaves this as it is."""
+    cordoned_by = models.TextField(blank=True)
+    cordon_reason = models.TextField(blank=True)
     memory_enforced_by = models.CharField(max_length=16, blank=True)
     notes = ArrayField(models.TextField(), default=list)
     reported_at = models.DateTimeField()

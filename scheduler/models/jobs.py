@@ -149,6 +149,13 @@ class Job(models.Model):
     namespace = models.CharField(max_length=253, default="default")
     priority = models.PositiveIntegerField(default=0)
     """Smaller goes first, as in the model."""
+    priority_class = models.CharField(max_length=253, blank=True)
+    """Goes before the priority; what it means stands in the configuration. Empty for jobs from before there were any."""
+    gang_id = models.CharField(max_length=253, blank=True)
+    """Jobs of one queue with the same one start together; empty for a job of its own."""
+    gang_cardinality = models.PositiveIntegerField(default=1)
+    gang_uniformity_label = models.CharField(max_length=317, blank=True)
+    """All members go to nodes with the same value of this label; empty for any nodes."""
     client_id = models.CharField(max_length=100, null=True)
     annotations = models.JSONField(default=dict)
     labels = models.JSONField(default=dict)
@@ -160,6 +167,9 @@ class Job(models.Model):
     cancel_requested_at = models.DateTimeField(null=True)
     cancel_user = models.TextField(blank=True)
     cancel_reason = models.TextField(blank=True)
+    preempt_requested_at = models.DateTimeField(null=True)
+    preempt_user = models.TextField(blank=True)
+    preempt_reason = models.TextField(blank=True)
     rejected_because = models.TextField(blank=True)
     run_count = models.PositiveIntegerField(default=0)
     queued_version = models.PositiveIntegerField(default=1)
@@ -180,6 +190,10 @@ class Job(models.Model):
     memory_static_bytes = models.BigIntegerField(default=0)
     """Cumulative static growth since submission; 0 is none. At most one of the two is set."""
     node_selector = models.JSONField(default=dict)
+    affinity = models.JSONField(default=list)
+    """Required node affinity: `[[{"key", "operator", "values"}]]`, any of the terms with all of its expressions."""
+    tolerations = models.JSONField(default=list)
+    """`[{"key", "operator", "value", "effect"}]`, as in the pod spec."""
     avoided_nodes = ArrayField(models.TextField(), default=list)
     """Values of the node id label no later run may be placed on."""
     grace_period_seconds = models.PositiveIntegerField(default=30)
@@ -200,15 +214,17 @@ class Job(models.Model):
             CheckConstraint(
                 name="job_ended_when_terminal",
                 condition=Q(ended_at__isnull=True)
-                ^ Q(state__in=["succeeded", "failed", "cancelled", "rejected"]),
+                ^ Q(state__in=["succeeded", "failed", "cancelled", "preempted", "rejected"]),
             ),
         ]
         indexes = [
             # A round: queued jobs of each queue in the order they go.
             models.Index(
-                F("queue"), F("priority"), F("submitted_at"), F("id"),
+                F("queue"), F("priority_class"), F("priority"), F("submitted_at"), F("id"),
                 name="job_queued_order", condition=Q(state="queued"),
             ),
+            # The members of a gang.
+            models.Index(F("queue"), F("gang_id"), name="job_of_gang", condition=~Q(gang_id="")),
             # Lists and counts by state, newest first.
             models.Index(F("state"), F("submitted_at").desc(), F("id").desc(), name="job_by_state"),
             # The jobs page: newest first, of one queue or of all.

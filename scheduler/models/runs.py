@@ -33,6 +33,7 @@ _SETTLE = """
 
 _FROM_JOB = {
     "job_id": "j.id", "queue_id": "j.queue_id", "number": "j.run_count + 1",
+    "priority_class": "j.priority_class",
     "cpu_request_millicores": "j.cpu_request_millicores", "memory_request_bytes": "j.memory_request_bytes",
     "memory_limit_bytes": "j.memory_limit_bytes", "resources": "j.resources",
     "memory_factor": "j.memory_factor", "memory_static_bytes": "j.memory_static_bytes",
@@ -121,6 +122,8 @@ class Run(models.Model):
     node_id = models.CharField(max_length=253)
     """The value of the node id label: what avoidance goes by."""
     pool = models.CharField(max_length=63)
+    priority_class = models.CharField(max_length=253, blank=True)
+    """Its job's when it was leased: says who may take its place."""
     state = models.CharField(max_length=16, default=RunState.LEASED)
     cpu_request_millicores = models.BigIntegerField(default=0)
     memory_request_bytes = models.BigIntegerField(null=True)
