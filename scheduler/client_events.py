@@ -126,6 +126,31 @@ def cancelling(requestor: str) -> dict[str, Any]:
 cancelled = cancelling
 
 
+def preempting(requestor: str, *, reason: str) -> dict[str, Any]:
+    """Somebody asked for the job's run to give way."""
+    return {"requestor": requestor, "reason": reason}
+
+
+def preempted(
+    run_id: str, *, reason: str, preempting_job_id: str = "", requestor: str = ""
+) -> dict[str, Any]:
+    """The run gave way: to the job that is named, or because somebody asked for it."""
+    return {
+        "runId": run_id,
+        "reason": reason,
+        "preemptingJobId": preempting_job_id,
+        "requestor": requestor,
+    }
+
+
+def reprioritizing(new_priority: int, *, requestor: str) -> dict[str, Any]:
+    """Somebody asked for another priority."""
+    return {"newPriority": new_priority, "requestor": requestor}
+
+
+reprioritized = reprioritizing
+
+
 def _container_status(container: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": container.get("name", ""),

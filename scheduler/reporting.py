@@ -226,8 +226,7 @@ def _end(report: Report, run: Run, state: RunState, at: datetime, batch: _Batch)
     run.exit_code, run.signal = report.exit_code, report.signal
     run.memory_peak_bytes = report.memory_peak_bytes
     run.killed_by, run.enforced_by = report.killed_by, report.enforced_by
-    if run.started_at is not None:
-        run.core_seconds = run.cpu_request_millicores / 1000 * (at - run.started_at).total_seconds()
+    run.core_seconds = run.core_seconds_until(at)
     if state in (RunState.FAILED, RunState.LEASE_RETURNED):
         run.category, run.subcategory = report.category, report.subcategory
         run.fingerprint = fingerprint(report.message)

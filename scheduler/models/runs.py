@@ -196,6 +196,11 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"run {self.number} of {self.job_id}"
 
+    def core_seconds_until(self, at: datetime) -> float:
+        """Reserved cores times seconds of running, had it ended then; 0 for a run that never started."""
+        ran = (at - self.started_at).total_seconds() if self.started_at is not None else 0.0
+        return self.cpu_request_millicores / 1000 * ran
+
     def place(self) -> Place:
         """Where the run is, in the words of client events. Needs `job` to be loaded."""
         return Place(
