@@ -40,7 +40,10 @@ def record_heartbeat(heartbeat: Heartbeat) -> bool:
     before = _shape(Node.objects.filter(executor=executor))
     nodes = [_node(executor, description, now) for description in heartbeat.nodes]
     _replace_nodes(executor, nodes)
-    return is_new or _shape(nodes) != before
+    changed = is_new or _shape(nodes) != before
+    if changed:
+        Executor.objects.filter(name=executor.name).update(nodes_changed_at=now)
+    return changed
 
 
 def _skew(agent_time: str, now: datetime) -> float:
@@ -86,7 +89,7 @@ def _shape(nodes: Iterable[Node]) -> Shape:
             node.name,
             node.cpu_millicores,
             node.memory_bytes,
-            f"{node.schedulable}{sorted(node.labels.items())}",
+            f"{node.schedulable}{sorted(node.labels.items())}{sorted(node.resources.items())}",
         )
         for node in nodes
     )

@@ -2,6 +2,7 @@
 
 from scheduler.models.bells import Bell
 from scheduler.models.changes import Change
+from scheduler.models.counters import Counter
 from scheduler.models.decisions import Decision
 from scheduler.models.events import Event
 from scheduler.models.fleet import Executor, Node, Pool, PoolRound
@@ -14,6 +15,7 @@ from scheduler.models.vigil import Vigil
 __all__ = [
     "Bell",
     "Change",
+    "Counter",
     "Decision",
     "Event",
     "Executor",

@@ -122,6 +122,8 @@ class Executor(models.Model):
     version = models.TextField(blank=True)
     heartbeat_at = models.DateTimeField(null=True)
     """Time of receipt; leases expire by it."""
+    nodes_changed_at = models.DateTimeField(null=True)
+    """When what it says of its nodes last changed: what was worked out from them holds until then."""
     clock_skew_seconds = models.FloatField(default=0.0)
     categories = models.JSONField(default=list)
     """`[{"name": …, "disposition": "Retain|Delete"}]`, in the order reported."""
