@@ -22,6 +22,7 @@ from scheduler.keys import (
     text,
     texts,
 )
+from scheduler.priorityclasses import DEFAULT_CLASS, DEFAULT_CLASSES, Classes, read_classes
 
 __all__ = [
     "Configuration",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 AGENT_SECTIONS = ("application", "kubernetes", "local", "task")
+RESOURCE_TYPES = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu")
+FAIR_SHARE_RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "ephemeral-storage")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,8 +72,22 @@ class Configuration:
     """`scheduling.maximumPerQueueSchedulingBurst`: the same for one queue."""
     max_queue_lookback: int = 100_000
     """`scheduling.maxQueueLookback`: how many queued jobs of a queue one round looks at; 0 looks at none, and warns."""
+    priority_classes: Classes = field(default_factory=lambda: DEFAULT_CLASSES)
+    """`scheduling.priorityClasses`"""
+    default_priority_class_name: str = DEFAULT_CLASS
+    """`scheduling.defaultPriorityClassName`: the class of jobs that name none."""
+    fair_share_resources: tuple[str, ...] = FAIR_SHARE_RESOURCES
+    """`scheduling.dominantResourceFairnessResourcesToConsider`: a queue's share is its largest of these."""
+    protected_fraction_of_fair_share: float = 1.0
+    """`scheduling.protectedFractionOfFairShare`: a queue that holds no more than this part of its share loses no run."""
+    supported_resource_types: tuple[str, ...] = RESOURCE_TYPES
+    """`scheduling.supportedResourceTypes`: what jobs may ask for and nodes are counted by."""
+    requeue_preempted: bool = False
+    """`scheduling.requeuePreempted`: whether a preempted job waits for another run instead of ending; uncounted."""
     executor_timeout_seconds: float = 3_600.0
     """`executorTimeout`: an executor silent for so long has lost its leases."""
+    metrics_reset_seconds: float = 43_200.0
+    """`metrics.jobStateMetricsResetInterval`: totals of decisions and failures begin anew so often; 0 never."""
 
     @property
     def attempt_limit(self) -> int:
@@ -81,6 +98,11 @@ class Configuration:
     def warnings(self) -> tuple[str, ...]:
         """What is legal and surprising; told at the start and on every page."""
         return (*self._kill_switch(), *self._starts_nothing())
+
+    def class_of(self, name: str) -> str:
+        """The priority class of a job that names this one, or none; empty where there is no such class."""
+        wanted = name or self.default_priority_class_name
+        return wanted if wanted in self.priority_classes else ""
 
     def _kill_switch(self) -> Iterator[str]:
         if self.retry_policy.enabled and self.retry_policy.global_max_retries == 0:
@@ -137,7 +159,18 @@ def _configuration(keys: Keys) -> Configuration:
         maximum_per_queue_scheduling_rate=scheduling.take("maximumPerQueueSchedulingRate", number, 50.0),
         maximum_per_queue_scheduling_burst=scheduling.take("maximumPerQueueSchedulingBurst", count, 1_000),
         max_queue_lookback=scheduling.take("maxQueueLookback", count, 100_000),
+        priority_classes=read_classes(scheduling),
+        default_priority_class_name=scheduling.take("defaultPriorityClassName", text, DEFAULT_CLASS),
+        fair_share_resources=scheduling.take(
+            "dominantResourceFairnessResourcesToConsider", texts, FAIR_SHARE_RESOURCES
+        ),
+        protected_fraction_of_fair_share=scheduling.take("protectedFractionOfFairShare", number, 1.0),
+        supported_resource_types=scheduling.take("supportedResourceTypes", _resource_types, RESOURCE_TYPES),
+        requeue_preempted=scheduling.take("requeuePreempted", flag, default=False),
         executor_timeout_seconds=keys.take("executorTimeout", seconds_of, 3_600.0),
+        metrics_reset_seconds=keys.section("metrics").take(
+            "jobStateMetricsResetInterval", seconds_of, 43_200.0
+        ),
     )
     keys.leave(AGENT_SECTIONS)
     problems = [*keys.problems, *keys.unknown(), *_contradictions(found)]
@@ -153,6 +186,38 @@ def _contradictions(found: Configuration) -> list[str]:
             f"scheduling.retryPolicy.enabled is true, but scheduling.indexedNodeLabels lacks "
             f"'{found.node_id_label}' (scheduling.nodeIdLabel). Add it to the list, or switch retry policies off."
         )
+    problems += _contradictions_of_scheduling(found)
     if found.executor_timeout_seconds <= 0:
         problems.append("executorTimeout is 0: every lease would expire at once. Set it to 60s or more.")
     return problems
+
+
+def _contradictions_of_scheduling(found: Configuration) -> Iterator[str]:
+    if not found.class_of(""):
+        yield (
+            f"scheduling.defaultPriorityClassName is '{found.default_priority_class_name}', which is not one of "
+            f"scheduling.priorityClasses ({', '.join(found.priority_classes)}). Name one of them."
+        )
+    if missing := [name for name in ("cpu", "memory") if name not in found.supported_resource_types]:
+        yield f"scheduling.supportedResourceTypes lacks {' and '.join(missing)}. Add {'it' if len(missing) == 1 else 'them'}."
+    if not found.fair_share_resources:
+        yield (
+            "scheduling.dominantResourceFairnessResourcesToConsider is empty: no queue would have a share. "
+            "Name a resource, such as cpu."
+        )
+    for name in found.fair_share_resources:
+        if name not in found.supported_resource_types:
+            yield (
+                f"scheduling.dominantResourceFairnessResourcesToConsider names {name}, which is not one of "
+                "scheduling.supportedResourceTypes. Add it there, or leave it out here."
+            )
+
+
+def _resource_types(value: Any) -> tuple[str, ...]:
+    """Names of resources, alone or as `{name: …}`. Amounts are exact, so a resolution would mean nothing."""
+    if not isinstance(value, list):
+        raise ValueError("takes a list of resources, such as [{name: cpu}, {name: memory}]")
+    plain = [each["name"] if isinstance(each, dict) and set(each) == {"name"} else each for each in value]
+    if any(isinstance(each, dict) for each in plain):
+        raise ValueError("takes resources that each have a name and nothing else")
+    return texts(plain)

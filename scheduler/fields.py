@@ -36,6 +36,11 @@ class Fields:
         """Note a problem of one field, or of the object when the name is empty."""
         self.problems.add(below(self.path, name) if name else self.path, message, code)
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is left to take."""
+        return not self._left
+
     def take(self, name: str) -> Any:
         """The value as it is; None when absent."""
         self._known.append(name)

@@ -1,9 +1,10 @@
 """Job files: a queue, a job set and jobs with their pod specs, in the model's format, checked wholly before use."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.fields import Fields, problem_of_line
+from scheduler.gangs import ALONE, Member, Membership, check_gangs, read_membership
 from scheduler.podspec import NAME, NAME_SAYS, POD_SHAPE, Pod, read_pod, text_map
 from scheduler.spelling import FREE, Problems, Shape, below, plain_copy, spelled
 
@@ -36,7 +37,6 @@ _ABSENT = {
     "scheduler": "scheduler is not supported: there is one scheduler. Remove it.",
     "requiredNodeLabels": "requiredNodeLabels is not supported. Use podSpec.nodeSelector.",
 }
-_GANG = "armadaproject.io/gang"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +51,7 @@ class JobItem:
     """A second submission with the same one answers with the first job; empty for none."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    gang: Membership = ALONE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,21 +83,35 @@ def parse_job_file(document: object) -> JobFile:
         file.note("jobSetId", f"Has more than {MAX_JOB_SET_BYTES:,} bytes. Shorten it.")
     jobs = file.each("jobs", most=MAX_JOBS, required=True)
     items = tuple(_read_job(value, path, problems) for path, value in jobs)
+    _check_gangs(items, problems)
     file.refuse_unknown()
     problems.raise_any()
     return JobFile(queue=queue, job_set=job_set, items=items)
 
 
+def _check_gangs(items: Sequence[JobItem], problems: Problems) -> None:
+    check_gangs(
+        [
+            Member(path=below("jobs", index), gang=item.gang, priority_class=item.pod.priority_class)
+            for index, item in enumerate(items)
+            if item.gang is not ALONE
+        ],
+        problems,
+    )
+
+
 def _read_job(value: object, path: str, problems: Problems) -> JobItem:
     job = Fields(value, path, problems)
     job.refuse(_ABSENT)
+    annotations = _read_annotations(job)
     item = JobItem(
         pod=_read_pod_of(job),
         priority=job.whole("priority"),
         namespace=job.text("namespace", most=63, pattern=NAME, says=NAME_SAYS) or "default",
         client_id=job.text("clientId", most=MAX_CLIENT_ID_LENGTH),
         labels=text_map(job, "labels", longest=63),
-        annotations=_read_annotations(job),
+        annotations=annotations,
+        gang=read_membership(annotations, below(path, "annotations"), problems),
     )
     job.refuse_unknown()
     return item
@@ -120,15 +135,11 @@ def _read_pod_of(job: Fields) -> Pod:
 
 
 def _read_annotations(job: Fields) -> dict[str, str]:
-    """Texts of any shape, line breaks included. Gangs are asked for by annotation, and there are none."""
+    """Texts of any shape, line breaks included."""
     found = {}
     for key, value in job.entries("annotations", most=256).items():
         path = below(below(job.path, "annotations"), key)
-        if key.startswith(_GANG):
-            job.problems.add(
-                path, "Gangs are not supported: jobs run one by one. Remove it.", "not_supported"
-            )
-        elif not key or problem_of_line(key, most=317):
+        if not key or problem_of_line(key, most=317):
             job.problems.add(path, "A key is a line of 1 to 317 characters.")
         elif not isinstance(value, str) or len(value) > MAX_ANNOTATION_LENGTH:
             job.problems.add(

@@ -67,6 +67,10 @@ class Keys:
             self._sections.append(found)
         return found
 
+    def sections(self) -> "Mapping[str, Keys]":
+        """All that is here as sections, each by its name; of names that are free."""
+        return {name: self.section(name) for name in map(str, list(self._left))}
+
     def take[Value](self, name: str, read: Callable[[Any], Value], default: Value) -> Value:
         """The value of a key as `read` makes it; the default for an absent or null one, and for a bad one."""
         value = self._pop(name)

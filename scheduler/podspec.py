@@ -3,8 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from policies.fields import suggestion, unknown_field
 from policies.pods import PodResources, pod_resources
 from policies.quantity import MAX_QUANTITY, QuantityError, parse_quantity
+from scheduler.affinity import AFFINITY_SHAPE, TOLERATION_SHAPE, Term, read_affinity, read_tolerations
 from scheduler.fields import Fields, kind_of, problem_of_line
 from scheduler.spelling import FREE, Problems, Shape, below
 
@@ -38,23 +39,17 @@ _CONTAINER: Shape = {
 }
 POD_SHAPE: Shape = {
     "activeDeadlineSeconds": FREE,
-    "affinity": FREE,
+    "affinity": AFFINITY_SHAPE,
     "containers": _CONTAINER,
     "initContainers": _CONTAINER,
     "nodeSelector": FREE,
     "priorityClassName": FREE,
     "restartPolicy": FREE,
     "terminationGracePeriodSeconds": FREE,
-    "tolerations": FREE,
+    "tolerations": TOLERATION_SHAPE,
     "volumes": {"name": FREE, "emptyDir": {"medium": FREE, "sizeLimit": FREE}},
 }
 """Fields whose letter case is forgiven. Others are kept as they are: an executor may honour them."""
-
-_ABSENT = {
-    "affinity": "affinity is not supported. Use nodeSelector to choose nodes by their labels.",
-    "priorityClassName": "priorityClassName is not supported: there is no preemption. Use the job's priority.",
-    "tolerations": "tolerations is not supported: nodes have no taints here. Remove it.",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +64,11 @@ class Pod:
     resources: Mapping[str, int] = field(default_factory=dict)
     """Requests of other resources by name."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: Sequence[Term] = ()
+    """Required node affinity, any of the terms."""
+    tolerations: Sequence[Mapping[str, str]] = ()
+    priority_class: str = ""
+    """As written; empty for the default."""
     grace_period_seconds: int = DEFAULT_GRACE_SECONDS
 
 
@@ -76,17 +76,22 @@ def read_pod(spec: dict[str, Any], path: str, problems: Problems) -> Pod:
     """Check a spec whose field names are spelled right, noting every problem. Fills in requests."""
     pod = Fields(spec, path, problems)
     _note_misspelled(spec, POD_SHAPE, path, problems)
-    pod.refuse(_ABSENT)
     if pod.take("restartPolicy") not in (None, "", "Never"):
         pod.note("restartPolicy", "Must be Never or absent: retry policies decide what runs again.")
     pod.whole("activeDeadlineSeconds", least=1)
     grace = pod.whole("terminationGracePeriodSeconds", default=DEFAULT_GRACE_SECONDS)
-    selector = text_map(pod, "nodeSelector", longest=63)
-    volumes = _read_volumes(pod)
-    _read_containers(pod, volumes)
+    asked = Pod(
+        spec=spec,
+        grace_period_seconds=grace,
+        node_selector=text_map(pod, "nodeSelector", longest=63),
+        affinity=read_affinity(pod),
+        tolerations=read_tolerations(pod),
+        priority_class=pod.text("priorityClassName", most=253),
+    )
+    _read_containers(pod, _read_volumes(pod))
     if len(json.dumps(spec, ensure_ascii=False).encode()) > MAX_SPEC_BYTES:
         pod.note("", f"Is larger than {MAX_SPEC_BYTES:,} bytes. Put scripts and data elsewhere.", "too_large")
-    return _with_totals(spec, selector, grace, pod)
+    return asked if problems.found else _with_totals(asked, pod)
 
 
 def _note_misspelled(value: object, shape: Shape, path: str, problems: Problems) -> None:
@@ -234,24 +239,20 @@ def _as_text(written: object) -> str:
     return format(Decimal(repr(written)), "f") if isinstance(written, float) else str(written)
 
 
-def _with_totals(spec: dict[str, Any], selector: dict[str, str], grace: int, pod: Fields) -> Pod:
-    if pod.problems.found:
-        return Pod(spec=spec)
-    totals = pod_resources(spec)
+def _with_totals(asked: Pod, pod: Fields) -> Pod:
+    totals = pod_resources(asked.spec)
     millicores = math.ceil(totals.requests.get("cpu", 0) * 1000)
     others = {
         name: math.ceil(amount) for name, amount in totals.requests.items() if name not in ("cpu", "memory")
     }
     if _largest(totals, millicores) > MAX_QUANTITY:
         pod.note("containers", "The resources of the containers add up to more than can be counted.", "range")
-    return Pod(
-        spec=spec,
+    return replace(
+        asked,
         cpu_request_millicores=millicores,
         memory_request_bytes=totals.memory_request_bytes,
         memory_limit_bytes=totals.memory_limit_bytes,
         resources=others,
-        node_selector=selector,
-        grace_period_seconds=grace,
     )
 
 

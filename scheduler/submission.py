@@ -19,6 +19,7 @@ from scheduler.models.bulk import insert_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import new_ulid
+from scheduler.podspec import Pod
 from scheduler.queries.rejections import fields_nobody_honours, reasons_to_reject
 from scheduler.spelling import Problems, spelled
 from scheduler.states import EventKind, JobState
@@ -37,7 +38,7 @@ class SubmittedJob:
     """False: a job with this client id was there before."""
 
 
-def check_job_file(document: object, *, actor: Actor) -> JobFile:
+def check_job_file(document: object, *, actor: Actor, config: Configuration | None = None) -> JobFile:
     """The job file of an object that was read from YAML or JSON, if the actor may submit it. Writes nothing.
 
     Raises NotPermitted or NotFound before DocumentInvalid: who may not submit is not told what is wrong.
@@ -47,7 +48,9 @@ def check_job_file(document: object, *, actor: Actor) -> JobFile:
         _require_submit(Queue.objects.filter(name=queue).first(), queue, actor=actor)
     elif Permission.SUBMIT_ANY_JOBS not in actor.permissions:
         raise NotPermitted(actor, Permission.SUBMIT_ANY_JOBS)
-    return parse_job_file(document)
+    file = parse_job_file(document)
+    _check_classes(file.items, config or configuration())
+    return file
 
 
 def check_honoured(file: JobFile, *, config: Configuration | None = None) -> None:
@@ -74,13 +77,16 @@ def submit_jobs(
 
     A client id names one job of a queue for good: the same again, here or in a submission that races this
     one, is answered with the first job, and nothing of it changes. A job that can never run on the executors
-    heard of is accepted and rejected at once, with the reason.
+    heard of is accepted and rejected at once, with the reason. Raises DocumentInvalid for a priority class that
+    is not configured.
     """
     found = _require_submit(_held_queue(queue), queue, actor=actor)
     if not items:
         return []
-    jobs = _new_jobs(items, found, _job_set(found, job_set), owner=actor.name)
-    _reject(jobs, items, config or configuration())
+    config = config or configuration()
+    _check_classes(items, config)
+    jobs = _new_jobs(items, found, _job_set(found, job_set), owner=actor.name, config=config)
+    _reject(jobs, items, config)
     created = _insert(jobs)
     _write_specs(jobs, items, created)
     first = _first_by_client_id(found, jobs, created)
@@ -93,6 +99,18 @@ def submit_jobs(
         )
         for job in jobs
     ]
+
+
+def _check_classes(items: Iterable[JobItem], config: Configuration) -> None:
+    problems = Problems()
+    for index, item in enumerate(items):
+        if not config.class_of(item.pod.priority_class):
+            problems.add(
+                f"jobs[{index}].podSpec.priorityClassName",
+                f"There is no priority class '{item.pod.priority_class}'. "
+                f"Choose one of {', '.join(config.priority_classes)}, or leave it out.",
+            )
+    problems.raise_any()
 
 
 def _require_submit(queue: Queue | None, name: str, *, actor: Actor) -> Queue:
@@ -116,37 +134,48 @@ def _job_set(queue: Queue, name: str) -> JobSet:
     return JobSet.objects.get(queue=queue, name=name)
 
 
-def _new_jobs(items: Sequence[JobItem], queue: Queue, job_set: JobSet, *, owner: str) -> list[Job]:
+def _new_jobs(
+    items: Sequence[JobItem], queue: Queue, job_set: JobSet, *, owner: str, config: Configuration
+) -> list[Job]:
     now = database_now()
     ids = sorted(new_ulid() for _ in items)  # in the order of the file, so that they go in that order
+    shared = {"queue": queue, "job_set": job_set, "owner": owner}
     return [
-        _new_job(item, job_id, queue, job_set, owner, now) for item, job_id in zip(items, ids, strict=True)
+        Job(id=job_id, **shared, **_columns(item, now, config))
+        for item, job_id in zip(items, ids, strict=True)
     ]
 
 
-def _new_job(item: JobItem, job_id: str, queue: Queue, job_set: JobSet, owner: str, now: datetime) -> Job:
-    pod = item.pod
+def _columns(item: JobItem, now: datetime, config: Configuration) -> dict[str, Any]:
+    return {
+        **_asked_of_nodes(item.pod),
+        "namespace": item.namespace,
+        "priority": item.priority,
+        "priority_class": config.class_of(item.pod.priority_class),
+        "gang_id": item.gang.gang_id,
+        "gang_cardinality": item.gang.cardinality,
+        "gang_uniformity_label": item.gang.uniformity_label,
+        "client_id": item.client_id or None,
+        "annotations": dict(item.annotations),
+        "labels": dict(item.labels),
+        "state_changed_at": now,
+        "submitted_at": now,
+        "grace_period_seconds": item.pod.grace_period_seconds,
+    }
+
+
+def _asked_of_nodes(pod: Pod) -> dict[str, Any]:
     limit = pod.memory_limit_bytes
-    return Job(
-        id=job_id,
-        queue=queue,
-        job_set=job_set,
-        owner=owner,
-        namespace=item.namespace,
-        priority=item.priority,
-        client_id=item.client_id or None,
-        annotations=dict(item.annotations),
-        labels=dict(item.labels),
-        state_changed_at=now,
-        submitted_at=now,
-        cpu_request_millicores=pod.cpu_request_millicores,
-        memory_request_bytes=pod.memory_request_bytes,
-        memory_limit_bytes=limit,
-        submitted_memory_bytes=pod.memory_request_bytes if limit is None else limit,
-        resources=dict(pod.resources),
-        node_selector=dict(pod.node_selector),
-        grace_period_seconds=pod.grace_period_seconds,
-    )
+    return {
+        "cpu_request_millicores": pod.cpu_request_millicores,
+        "memory_request_bytes": pod.memory_request_bytes,
+        "memory_limit_bytes": limit,
+        "submitted_memory_bytes": pod.memory_request_bytes if limit is None else limit,
+        "resources": dict(pod.resources),
+        "node_selector": dict(pod.node_selector),
+        "affinity": list(pod.affinity),
+        "tolerations": list(pod.tolerations),
+    }
 
 
 def _reject(jobs: Sequence[Job], items: Sequence[JobItem], config: Configuration) -> None:

@@ -10,7 +10,9 @@ from scheduler.models import Executor, Job
 from scheduler.placement import Requirements, fits_somewhere
 from scheduler.queries.fleet import fleet_nodes, heard_of
 
-READ_BY_THE_SCHEDULER = frozenset({"spec.nodeSelector"})
+READ_BY_THE_SCHEDULER = frozenset(
+    {"spec.nodeSelector", "spec.affinity", "spec.tolerations", "spec.priorityClassName"}
+)
 """Fields of a pod spec that no executor has to honour."""
 SHOWN = 5
 
@@ -26,7 +28,7 @@ def reasons_to_reject(
     nodes = fleet_nodes(config=config)
     wanted = {job.id: Requirements.of(job) for job, _ in jobs}
     fits = fits_somewhere(wanted.values(), nodes, node_id_label=config.node_id_label)
-    strange = _unhonoured(jobs, config)
+    strange = {**_unhonoured(jobs, config), **_unsupported(jobs, config)}
     reasons = {job.id: strange.get(job.id) or fits[wanted[job.id]].reason for job, _ in jobs}
     return {job_id: reason for job_id, reason in reasons.items() if reason}
 
@@ -46,6 +48,20 @@ def _honours(config: Configuration) -> frozenset[str]:
     reported = Executor.objects.filter(heard_of(config)).values_list("honours", flat=True)
     honours = frozenset(path for paths in reported for path in paths)
     return honours | READ_BY_THE_SCHEDULER if honours else honours
+
+
+def _unsupported(jobs: Iterable[tuple[Job, Mapping[str, Any]]], config: Configuration) -> dict[str, str]:
+    """Job id → the resources nobody counts."""
+    supported = frozenset(config.supported_resource_types)
+    strange = {job.id: sorted(job.resources.keys() - supported) for job, _ in jobs}
+    return {
+        job_id: (
+            f"No node is counted by {', '.join(names[:SHOWN])}. Leave {'it' if len(names) == 1 else 'them'} out, "
+            "or add it to scheduling.supportedResourceTypes."
+        )
+        for job_id, names in strange.items()
+        if names
+    }
 
 
 def _unhonoured(jobs: Iterable[tuple[Job, Mapping[str, Any]]], config: Configuration) -> dict[str, str]:

@@ -110,3 +110,64 @@ def test_the_shipped_file_says_the_defaults_and_indexes_the_node_id_label() -> N
 def test_switching_retry_policies_on_is_one_line_of_the_shipped_file() -> None:
     switched = load_configuration(SHIPPED, {"TACK__SCHEDULING__RETRYPOLICY__ENABLED": "true"})
     assert switched.retry_policy.enabled
+
+
+def test_priority_classes_are_read_with_their_limits_by_pool() -> None:
+    found = configuration_from(
+        {
+            "scheduling": {
+                "defaultPriorityClassName": "batch",
+                "priorityClasses": {
+                    "batch": {
+                        "priority": 10,
+                        "preemptible": True,
+                        "maximumResourceFractionPerQueue": {"cpu": 0.5, "memory": 1},
+                        "maximumResourceFractionPerQueueByPool": {"gpu": {"cpu": 0.25}},
+                    }
+                },
+            }
+        }
+    )
+    batch = found.priority_classes["batch"]
+    assert (batch.priority, batch.preemptible) == (10, True)
+    assert (batch.limits_in("default"), batch.limits_in("gpu")) == (
+        {"cpu": 0.5, "memory": 1.0},
+        {"cpu": 0.25, "memory": 1.0},
+    )
+    assert (found.class_of(""), found.class_of("batch"), found.class_of("urgent")) == ("batch", "batch", "")
+
+
+def test_resource_types_are_named_alone_or_as_the_model_does() -> None:
+    found = configuration_from(
+        {
+            "scheduling": {
+                "supportedResourceTypes": [{"name": "cpu"}, "memory", "nvidia.com/gpu", "ephemeral-storage"]
+            }
+        }
+    )
+    assert set(found.supported_resource_types) == set(Configuration().supported_resource_types)
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "says"),
+    [
+        ({"priorityClasses": {"batch": {"priority": -1}}}, "scheduling.priorityClasses.batch.priority takes"),
+        (
+            {"priorityClasses": {"batch": {"urgency": 1}}},
+            "scheduling.priorityClasses.batch.urgency is not a key",
+        ),
+        (
+            {"priorityClasses": {"batch": {"maximumResourceFractionPerQueue": {"cpu": 2}}}},
+            "scheduling.priorityClasses.batch.maximumResourceFractionPerQueue takes a number from 0 to 1",
+        ),
+        ({"priorityClasses": {"batch": {}}}, "scheduling.defaultPriorityClassName is 'armada-default'"),
+        ({"supportedResourceTypes": [{"name": "cpu", "resolution": "1m"}]}, "a name and nothing else"),
+        ({"supportedResourceTypes": ["cpu"]}, "scheduling.supportedResourceTypes lacks memory. Add it."),
+        ({"dominantResourceFairnessResourcesToConsider": []}, "no queue would have a share"),
+        ({"dominantResourceFairnessResourcesToConsider": ["tapes"]}, "names tapes, which is not one of"),
+    ],
+)
+def test_scheduling_that_makes_no_sense_is_told_with_its_key(scheduling: object, says: str) -> None:
+    with pytest.raises(ConfigurationInvalid) as refused:
+        configuration_from({"scheduling": scheduling})
+    assert any(says in problem for problem in refused.value.problems)

@@ -114,21 +114,9 @@ def test_every_problem_is_told_with_its_path() -> None:
     assert "above its limit" in found["jobs[0].podSpec.containers[0].resources.requests.memory"]
 
 
-@pytest.mark.parametrize("field", ["priorityClassName", "affinity", "tolerations"])
-def test_what_the_product_lacks_is_refused_by_name(field: str) -> None:
-    found = pod_problems(pod(**{field.upper(): "anything"}))
-    assert "not supported" in found[field]
-
-
 @pytest.mark.parametrize("field", ["ingress", "services", "scheduler", "requiredNodeLabels"])
 def test_fields_of_a_job_that_the_product_lacks_are_refused_by_name(field: str) -> None:
     assert field in problems(file(**{field: {}}))[f"jobs[0].{field}"]
-
-
-@pytest.mark.parametrize("name", ["gangId", "gangCardinality", "gangNodeUniformityLabel"])
-def test_a_gang_is_refused_by_its_annotations(name: str) -> None:
-    found = problems(file(annotations={f"armadaproject.io/{name}": "2"}))
-    assert "Gangs are not supported" in found[f'jobs[0].annotations["armadaproject.io/{name}"]']
 
 
 def test_other_annotations_of_the_model_are_kept() -> None:

@@ -235,3 +235,69 @@ def test_a_name_of_a_job_set_longer_than_an_index_can_hold_is_a_problem_of_the_f
     with pytest.raises(DocumentInvalid) as told:
         parse_job_file({"queue": "nightly", "jobSetId": rare, "jobs": [{"podSpec": POD_SPEC}]})
     assert [problem.path for problem in told.value.problems] == ["jobSetId"]
+
+
+def test_what_a_job_asks_of_nodes_and_its_gang_are_stored() -> None:
+    make_queue()
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}
+    spec = {
+        **POD_SPEC,
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "priorityClassName": "armada-preemptible",
+    }
+    gang = {"armadaproject.io/gangId": "train", "armadaproject.io/gangCardinality": "2"}
+    submit(items(podSpec=spec, annotations={**gang, "armadaproject.io/gangNodeUniformityLabel": "rack"}))
+    job = Job.objects.get()
+    assert job.affinity == [[zone]]
+    assert job.tolerations == [{"key": "gpu", "operator": "Exists", "value": "", "effect": ""}]
+    assert job.priority_class == "armada-preemptible"
+    assert (job.gang_id, job.gang_cardinality, job.gang_uniformity_label) == ("train", 2, "rack")
+
+
+def test_a_job_that_names_no_class_is_of_the_default_one() -> None:
+    make_queue()
+    submit(items())
+    assert Job.objects.get().priority_class == "armada-default"
+
+
+def test_a_class_that_is_not_configured_is_refused_with_its_path(alice: Actor) -> None:
+    make_queue()
+    spec = {**POD_SPEC, "priorityClassName": "urgent"}
+    file = {"queue": "nightly", "jobSetId": "set", "jobs": [{"podSpec": POD_SPEC}, {"podSpec": spec}]}
+    with pytest.raises(DocumentInvalid) as refused:
+        check_job_file(file, actor=alice)
+    [problem] = refused.value.problems
+    assert problem.path == "jobs[1].podSpec.priorityClassName"
+    assert "Choose one of armada-default, armada-preemptible" in problem.message
+    with pytest.raises(DocumentInvalid):
+        submit(parse_job_file(file).items)
+    assert not Job.objects.exists()
+
+
+def test_what_the_scheduler_reads_itself_needs_no_executor_that_acts_on_it() -> None:
+    make_queue()
+    make_executor()
+    exists = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [exists]}}
+    submit(
+        with_fields(
+            affinity={"nodeAffinity": required},
+            tolerations=[{"operator": "Exists"}],
+            priorityClassName="armada-default",
+        )
+    )
+    assert Job.objects.get().state == "queued"
+
+
+def test_a_resource_that_nobody_counts_is_rejected_with_the_key() -> None:
+    make_queue()
+    make_node(make_executor(nodes=0), resources={"tapes": 4})
+    container = {"name": "main", "command": ["true"], "resources": {"limits": {"tapes": 1}}}
+    submit(with_fields(containers=[container]))
+    job = Job.objects.get()
+    assert (job.state, job.rejected_because) == (
+        "rejected",
+        "No node is counted by tapes. Leave it out, or add it to scheduling.supportedResourceTypes.",
+    )
