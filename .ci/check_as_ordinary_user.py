@@ -20,7 +20,10 @@ def main() -> int:
         folder = Path(name)
         shutil.copytree(CHECKOUT, folder / "checkout", ignore=NOT_COPIED)
         (folder / "home").mkdir()
+        (folder / "bin").mkdir()
         (folder / "tmp").mkdir()
+        # The other way to install than the checkout's own: `./tack` takes uv where it finds it, pip elsewhere.
+        shutil.copy2(Path(sys.executable).with_name("uv"), folder / "bin" / "uv")
         environment = _environment(folder) | _python(folder)
         subprocess.run(["chown", "-R", f"{USER}:{GROUP}", name], check=True)
         return _as_user([folder / "checkout" / "tack", "up", "--check"], environment, folder / "checkout")
@@ -32,7 +35,7 @@ def _environment(folder: Path) -> dict[str, str]:
         name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_")) or name == "CI"
     }
     return kept | {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{folder / 'bin'}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(folder / "home"),
         "TMPDIR": str(folder / "tmp"),
         "LANG": "C.UTF-8",

@@ -19,7 +19,6 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 _FAST_FIRST = (
     "policies",
     "conformance",
-    "architecture",
     "cli",
     "scheduler",
     "api",
@@ -28,22 +27,42 @@ _FAST_FIRST = (
     "fuzz",
     "pages",
     "docs",
-    "permissions",
-    "hostile",
     "executors",
     "bootstrap",
     "journeys",
 )
+_ONE_AT_A_TIME = ("executors", "bootstrap", "journeys")
+"""They start whole Tacks and watch the time: together they would want more than two cores have."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first: what is simply broken is told within seconds, not after the journeys."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A run of everything is shared by two processes; whoever names files or folders gets them in this one."""
+    return 2 if config.args_source is pytest.Config.ArgsSource.TESTPATHS else 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Fast tests first: what is simply broken is told within seconds, not after the journeys.
+
+    Where two processes share them, one begins with those that go one at a time, the other with the fast ones.
+    """
     items.sort(key=_turn)
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _folder(item) not in _ONE_AT_A_TIME)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
 def _turn(item: pytest.Item) -> int:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    folder = _folder(item)
     return _FAST_FIRST.index(folder) if folder in _FAST_FIRST else len(_FAST_FIRST)
+
+
+def _group(item: pytest.Item) -> str:
+    return "one at a time" if _folder(item) in _ONE_AT_A_TIME else item.path.stem
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
 
 
 @pytest.fixture(scope="session")
