@@ -1,139 +1,15 @@
-"""Planning: which queued job starts on which node next, as a pure function of the state of a pool."""
+"""A round: which queued job starts on which node next."""
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 
-from scheduler.placement import (
-    NodeCapacity,
-    Obstacle,
-    ObstacleKind,
-    Requirements,
-    barred,
-    lacking,
-    why_nowhere,
-)
-
-LEASES_PER_ROUND = 5_000
-"""What one transaction writes at most; a plan that stops here says that there is more."""
-
+from scheduler.placement import Obstacle, ObstacleKind, Requirements, lacking, obstacle_to, why_nowhere
+from scheduler.planning.plans import Plan, PlannedLease
+from scheduler.planning.state import NodeState, PoolState, QueuedJob, QueueState, Use
 
 OWN_REASONS = 1_000
 """So many requirements are told why by their own numbers; beyond them, by those of one that asks for no more."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TokenBucket:
-    """A rate limit: so many leases a second, and a burst of them after a quiet time."""
-
-    rate: float
-    """Leases a second; 0 switches the limit off."""
-    burst: int
-    tokens: float
-    at: datetime
-
-    @classmethod
-    def full(cls, *, rate: float, burst: int, at: datetime) -> "TokenBucket":
-        """A bucket after a quiet time."""
-        return cls(rate=rate, burst=burst, tokens=float(burst), at=at)
-
-    def refilled(self, now: datetime) -> "TokenBucket":
-        """The bucket as it stands now. A clock that went back adds nothing."""
-        seconds = max(0.0, (now - self.at).total_seconds())
-        return replace(self, tokens=min(float(self.burst), self.tokens + seconds * self.rate), at=now)
-
-    def take(self, leases: int) -> "TokenBucket":
-        """The bucket after so many leases, which it must have allowed."""
-        return replace(self, tokens=self.tokens - leases) if self.rate else self
-
-    def allows(self, leases: int) -> bool:
-        """So many leases may be made now."""
-        return not self.rate or self.tokens >= leases
-
-    @property
-    def is_full(self) -> bool:
-        """Nothing is known of it that a fresh one would not say."""
-        return not self.rate or self.tokens >= self.burst
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Use:
-    """What runs hold of a node, or of a pool."""
-
-    cpu_millicores: int = 0
-    memory_bytes: int = 0
-    resources: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NodeState:
-    """A node and what its active runs hold of it."""
-
-    capacity: NodeCapacity
-    used: Use = field(default_factory=Use)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QueuedJob:
-    """A job that waits. A lease is for this version of it."""
-
-    id: str
-    version: int
-    priority: int
-    """Smaller goes first."""
-    submitted_at: datetime
-    requirements: Requirements
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QueueState:
-    """A queue, its waiting jobs within the look-back limit, and what its active runs hold of the pool.
-
-    A cordoned queue may come without its jobs.
-    """
-
-    name: str
-    priority_factor: float = 1.0
-    cordoned: bool = False
-    used: Use = field(default_factory=Use)
-    jobs: Sequence[QueuedJob] = ()
-    rate: TokenBucket
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PoolState:
-    """Everything a plan depends on; the rates are as they stand now."""
-
-    nodes: Sequence[NodeState]
-    queues: Sequence[QueueState]
-    rate: TokenBucket
-    node_id_label: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlannedLease:
-    """A job and the node it goes to."""
-
-    queue: str
-    job: QueuedJob
-    node: NodeCapacity
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """What a round is about to do, and why it does no more."""
-
-    leases: Sequence[PlannedLease]
-    unplaced: Mapping[str, str]
-    """Requirements key → why no node took such a job, in a sentence."""
-    held: Mapping[str, str]
-    """Queue → why none or no more of its jobs were looked at, in a sentence."""
-    rate: TokenBucket
-    queue_rates: Mapping[str, TokenBucket]
-    more: bool
-    """The plan stopped at LEASES_PER_ROUND; another round would place more at once."""
 
 
 def plan(pool: PoolState) -> Plan:
@@ -231,7 +107,14 @@ class _Search:
     def _obstacle(self, room: _Room) -> Obstacle | None:
         if not room.node.schedulable:
             return Obstacle(kind=ObstacleKind.CLOSED, name=room.node.closed_because)
-        return barred(self._wanted, room.node, node_id_label=self._node_id_label) or room.lacks(self._wanted)
+        return obstacle_to(
+            self._wanted,
+            room.node,
+            node_id_label=self._node_id_label,
+            cpu_millicores=room.cpu_millicores,
+            memory_bytes=room.memory_bytes,
+            resources=room.resources,
+        )
 
 
 class _Unplaced:
@@ -259,7 +142,13 @@ class _Unplaced:
 
     @staticmethod
     def _kind(wanted: Requirements) -> tuple[object, ...]:
-        return (wanted.resources, wanted.node_selector, wanted.avoided_nodes)
+        return (
+            wanted.resources,
+            wanted.node_selector,
+            wanted.affinity,
+            wanted.tolerations,
+            wanted.avoided_nodes,
+        )
 
 
 class _Line:
@@ -302,7 +191,7 @@ class _Round:
     def make(self) -> Plan:
         turns = [self._turn(line) for line in self._lines.values() if self._may_start(line)]
         heapq.heapify(turns)
-        while turns and len(self._leases) < LEASES_PER_ROUND:
+        while turns and len(self._leases) < self._pool.leases_per_round:
             line = self._lines[heapq.heappop(turns)[-1]]
             if self._may_start(line) and self._place_one(line):
                 heapq.heappush(turns, self._turn(line))
