@@ -63,6 +63,10 @@ def _node(executor: Executor, description: NodeDescription, now: datetime) -> No
         cpu_millicores=description.cpu_millicores,
         memory_bytes=description.memory_bytes,
         resources=dict(description.resources),
+        taints=[
+            {"key": taint.key, "value": taint.value, "effect": str(taint.effect)}
+            for taint in description.taints
+        ],
         schedulable=description.schedulable,
         memory_enforced_by=str(description.memory_enforced_by),
         notes=list(description.notes),
@@ -77,7 +81,7 @@ def _replace_nodes(executor: Executor, nodes: list[Node]) -> None:
         update_conflicts=True,
         unique_fields=["executor", "name"],
         update_fields=[
-            "labels", "cpu_millicores", "memory_bytes", "resources", "schedulable", "memory_enforced_by",
+            "labels", "cpu_millicores", "memory_bytes", "resources", "taints", "schedulable", "memory_enforced_by",
             "notes", "reported_at",
         ],
     )  # fmt: skip
@@ -89,7 +93,7 @@ def _shape(nodes: Iterable[Node]) -> Shape:
             node.name,
             node.cpu_millicores,
             node.memory_bytes,
-            f"{node.schedulable}{sorted(node.labels.items())}{sorted(node.resources.items())}",
+            f"{node.schedulable}{sorted(node.labels.items())}{sorted(node.resources.items())}{node.taints}",
         )
         for node in nodes
     )

@@ -71,6 +71,22 @@ class Keys:
         """All that is here as sections, each by its name; of names that are free."""
         return {name: self.section(name) for name in map(str, list(self._left))}
 
+    def listed(self, name: str, *, most: int) -> "tuple[Keys, ...]":
+        """A list that is not empty, each element as a section; where there is no such list nothing is taken."""
+        key = _spelled(self._left, name)
+        value = self._left.get(key)
+        if not isinstance(value, list) or not value:
+            return ()
+        del self._left[key]
+        if len(value) > most:
+            self.problems.append(f"{self._path}{name} has {len(value)} elements; at most {most} are allowed.")
+            return ()
+        found = tuple(
+            Keys(each, f"{self._path}{name}[{number}].", self.problems) for number, each in enumerate(value)
+        )
+        self._sections.extend(found)
+        return found
+
     def take[Value](self, name: str, read: Callable[[Any], Value], default: Value) -> Value:
         """The value of a key as `read` makes it; the default for an absent or null one, and for a bad one."""
         value = self._pop(name)

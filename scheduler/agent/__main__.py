@@ -158,7 +158,7 @@ def _requester(name: str, agent: Agent) -> Callable[[float], WorkRequest]:
 def _local_settings(options: argparse.Namespace, configuration: AgentConfiguration) -> LocalSettings:
     return LocalSettings(
         name=options.name,
-        nodes=configuration.local_nodes,
+        slices=configuration.local_nodes,
         cpu_millicores=configuration.local_cpu_millicores,
         memory_bytes=configuration.local_memory_bytes,
         node_id_label=configuration.node_id_label,

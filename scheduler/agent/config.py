@@ -11,11 +11,12 @@ from policies.failed_checks import FailedChecks, parse_failed_checks
 from policies.failures import Categories
 from policies.quantity import parse_bytes, parse_millicores
 from scheduler.agent.lifecycle import Limits
+from scheduler.agent.local_nodes import DEFAULT_NODES, read_nodes
 from scheduler.config import node_id_label_of
-from scheduler.keys import ConfigurationInvalid, Keys, amount, name_of_at_most, seconds_of, texts, whole
+from scheduler.executors.slices import Slice
+from scheduler.keys import ConfigurationInvalid, Keys, amount, name_of_at_most, seconds_of, texts
 
 LONGEST_POOL = 63
-MOST_NODES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,12 +37,12 @@ class AgentConfiguration:
     """`kubernetes.stuckTerminatingPodExpiry` and `kubernetes.failedPodExpiry`"""
     heartbeat_seconds: float = 5.0
     """`task.jobLeaseRenewalInterval`: how often it says that it is there."""
-    local_nodes: int = 2
-    """`local.nodes`: how many slices of this machine to declare."""
+    local_nodes: tuple[Slice, ...] = DEFAULT_NODES
+    """`local.nodes`: the slices of this machine to declare."""
     local_cpu_millicores: int = 0
-    """`local.cpu` of each node; by default the machine's cores shared out."""
+    """`local.cpu` of each node that says nothing else; by default the machine's cores shared out."""
     local_memory_bytes: int = 0
-    """`local.memory` of each node; by default the machine's memory shared out."""
+    """`local.memory` of each node that says nothing else; by default the machine's memory shared out."""
 
 
 def load_agent_configuration(path: Path | None, environment: Mapping[str, str]) -> AgentConfiguration:
@@ -62,7 +63,7 @@ def _configuration(keys: Keys) -> AgentConfiguration:
     task, local = keys.section("task"), keys.section("local")
     node_id_label = node_id_label_of(keys.section("scheduling", shared=True))
     tracked = kubernetes.take("trackedNodeLabels", texts, AgentConfiguration().tracked_node_labels)
-    nodes = local.take("nodes", whole(1, MOST_NODES), AgentConfiguration().local_nodes)
+    nodes = read_nodes(local)
     found = AgentConfiguration(
         categories=application.parse("errorCategories", parse_categories, Categories()),
         failed_checks=kubernetes.parse("failedPodChecks", parse_failed_checks, FailedChecks()),
@@ -72,8 +73,8 @@ def _configuration(keys: Keys) -> AgentConfiguration:
         limits=_limits(kubernetes),
         heartbeat_seconds=task.take("jobLeaseRenewalInterval", seconds_of, 5.0),
         local_nodes=nodes,
-        local_cpu_millicores=local.take("cpu", amount(parse_millicores), _machine_millicores() // nodes),
-        local_memory_bytes=local.take("memory", amount(parse_bytes), _machine_memory_bytes() // nodes),
+        local_cpu_millicores=local.take("cpu", amount(parse_millicores), _machine_millicores() // len(nodes)),
+        local_memory_bytes=local.take("memory", amount(parse_bytes), _machine_memory_bytes() // len(nodes)),
     )
     if found.heartbeat_seconds <= 0:
         keys.problems.append("task.jobLeaseRenewalInterval is 0. Set it to 1s or more.")

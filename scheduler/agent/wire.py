@@ -129,6 +129,9 @@ def _node_json(node: NodeDescription) -> Json:
         "cpuMillicores": node.cpu_millicores,
         "memoryBytes": node.memory_bytes,
         "resources": dict(node.resources),
+        "taints": [
+            {"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in node.taints
+        ],
         "schedulable": node.schedulable,
         "memoryEnforcedBy": str(node.memory_enforced_by),
         "notes": list(node.notes),

@@ -42,6 +42,7 @@ from scheduler.executors.protocol import (
     RunPhase,
 )
 from scheduler.executors.remains import MARKER, SCRATCH, WORK, Place, RemainsOnDisk, read_spec
+from scheduler.executors.slices import Slice
 from scheduler.executors.users import JobUsers
 from scheduler.executors.volumes import volume_folder
 from scheduler.executors.zygote import Zygote
@@ -63,12 +64,12 @@ class LocalSettings:
     """What a local executor is told."""
 
     name: str
-    nodes: int
-    """How many slices to declare, named NAME-1, NAME-2 …"""
+    slices: Sequence[Slice]
+    """What nodes to declare, named NAME-1, NAME-2 …"""
     cpu_millicores: int
-    """Of each node."""
+    """Of each node that does not say."""
     memory_bytes: int
-    """Of each node."""
+    """Of each node that does not say."""
     node_id_label: str
     folder: Path
     """The agent's own; jobs cannot read it."""
@@ -119,7 +120,8 @@ class LocalExecutor:
 
     def nodes(self) -> Sequence[NodeDescription]:
         """The declared slices."""
-        return [self._node(f"{self._settings.name}-{number + 1}") for number in range(self._settings.nodes)]
+        slices = enumerate(self._settings.slices, start=1)
+        return [self._node(f"{self._settings.name}-{number}", each) for number, each in slices]
 
     def start(self, lease: Lease) -> None:
         """Start a run; returns as soon as it has a runner. Raises LeaseRefusedError, LeaseImpossibleError."""
@@ -309,12 +311,14 @@ class LocalExecutor:
         self._selector.register(bell, selectors.EVENT_READ)
         return bell
 
-    def _node(self, name: str) -> NodeDescription:
+    def _node(self, name: str, declared: Slice) -> NodeDescription:
         return NodeDescription(
             name=name,
-            labels={self._settings.node_id_label: name},
-            cpu_millicores=self._settings.cpu_millicores,
-            memory_bytes=self._settings.memory_bytes,
+            labels={**declared.labels, self._settings.node_id_label: name},
+            cpu_millicores=declared.cpu_millicores or self._settings.cpu_millicores,
+            memory_bytes=declared.memory_bytes or self._settings.memory_bytes,
+            resources=declared.resources,
+            taints=declared.taints,
             memory_enforced_by=EnforcedBy(self._rung.name),
             notes=(
                 "Images are ignored: commands run with the programs of this machine.",

@@ -106,6 +106,23 @@ class CategoryDescription:
     disposition: Disposition
 
 
+class TaintEffect(StrEnum):
+    """What a taint does to runs that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaintDescription:
+    """A taint of a node, as in Kubernetes."""
+
+    key: str
+    value: str = ""
+    effect: TaintEffect
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeDescription:
     """A node as its executor sees it."""
@@ -116,6 +133,7 @@ class NodeDescription:
     memory_bytes: int
     resources: Mapping[str, int] = field(default_factory=dict)
     """Other resources by name, in whole units (bytes for storage)."""
+    taints: Sequence[TaintDescription] = ()
     schedulable: bool = True
     memory_enforced_by: EnforcedBy = EnforcedBy.NOBODY
     notes: Sequence[str] = ()

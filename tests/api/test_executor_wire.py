@@ -25,6 +25,8 @@ from scheduler.executors.protocol import (
     ReportOutcome,
     ReportState,
     Stop,
+    TaintDescription,
+    TaintEffect,
     Work,
     WorkRequest,
 )
@@ -43,6 +45,7 @@ def test_what_an_agent_writes_is_what_is_read_here() -> None:
                 cpu_millicores=1,
                 memory_bytes=2,
                 resources={"nvidia.com/gpu": 3},
+                taints=(TaintDescription(key="gpu", value="only", effect=TaintEffect.NO_SCHEDULE),),
                 schedulable=False,
                 memory_enforced_by=EnforcedBy.CGROUP2,
                 notes=("note",),

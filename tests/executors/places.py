@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from scheduler.executors.local import LocalExecutor, LocalSettings
 from scheduler.executors.protocol import Lease, Observation, RunPhase
+from scheduler.executors.slices import Slice
 from tests.executors.agents import processes_of
 
 MEBIBYTE = 1024 * 1024
@@ -22,7 +23,7 @@ def settings(folder: Path, *, memory_by: str = "auto", name: str = "local") -> L
     (folder / "agent").mkdir(exist_ok=True, mode=0o700)
     return LocalSettings(
         name=name,
-        nodes=2,
+        slices=(Slice(), Slice()),
         cpu_millicores=1000,
         memory_bytes=1024 * MEBIBYTE,
         node_id_label="kubernetes.io/hostname",

@@ -15,7 +15,10 @@ from scheduler.executors.protocol import (
     LeaseImpossibleError,
     NameTakenError,
     RunPhase,
+    TaintDescription,
+    TaintEffect,
 )
+from scheduler.executors.slices import Slice
 from tests.executors.agents import processes_of
 from tests.executors.places import MEBIBYTE, Bench, lease, only_container, output_of, settings
 
@@ -348,3 +351,15 @@ def _await_file(bench: Bench, pod_name: str, name: str) -> None:
     wanted: Path = bench.folder / "runs" / pod_name / "work" / name
     while not wanted.exists():
         bench.executor.observe(timeout=0.01)
+
+
+def test_its_nodes_are_the_declared_slices_with_what_each_has(tmp_path: Path) -> None:
+    taint = TaintDescription(key="gpu", value="only", effect=TaintEffect.NO_SCHEDULE)
+    own = Slice(cpu_millicores=250, labels={"zone": "b"}, taints=(taint,), resources={"nvidia.com/gpu": 2})
+    executor = LocalExecutor(replace(settings(tmp_path), slices=(Slice(), own)))
+    first, second = executor.nodes()
+    assert (first.name, first.cpu_millicores, first.taints) == ("local-1", 1_000, ())
+    assert (second.cpu_millicores, second.memory_bytes) == (250, 1024 * MEBIBYTE)
+    assert second.labels == {"zone": "b", "kubernetes.io/hostname": "local-2"}
+    assert (second.taints, second.resources) == ((taint,), {"nvidia.com/gpu": 2})
+    executor.close()

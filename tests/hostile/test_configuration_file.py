@@ -135,4 +135,4 @@ def test_the_environment_fills_a_section_that_the_file_leaves_empty(tmp_path: Pa
     file = written(tmp_path, "scheduling:\nlocal:\n")
     environment = {"TACK__SCHEDULING__MAXRETRIES": "7", "TACK__LOCAL__NODES": "3"}
     assert load_configuration(file, environment).max_retries == 7
-    assert load_agent_configuration(file, environment).local_nodes == 3
+    assert len(load_agent_configuration(file, environment).local_nodes) == 3

@@ -27,7 +27,7 @@ def test_letter_case_of_keys_is_forgiven_by_both() -> None:
     }
     server, agents = configuration_from(document), agent_configuration_from(document)
     assert (server.node_id_label, server.max_retries) == ("rack", 7)
-    assert (agents.local_nodes, agents.pool, agents.tracked_node_labels) == (3, "gpu", ("zone", "rack"))
+    assert (len(agents.local_nodes), agents.pool, agents.tracked_node_labels) == (3, "gpu", ("zone", "rack"))
 
 
 def test_a_key_deep_in_the_agents_sections_can_be_overridden() -> None:
@@ -68,3 +68,46 @@ def test_a_zero_that_starts_nothing_warns(key: str, besides: str) -> None:
     if besides:
         assert configuration_from({"scheduling": {key: 0, besides: 0}}).warnings == ()
     assert Configuration().warnings == ()
+
+
+def test_each_local_node_may_say_what_it_has() -> None:
+    document = {
+        "local": {
+            "memory": "4Gi",
+            "nodes": [
+                {"labels": {"zone": "a"}},
+                {
+                    "cpu": "8",
+                    "taints": [{"key": "gpu", "value": "only"}, {"key": "old", "effect": "NoExecute"}],
+                    "resources": {"nvidia.com/gpu": 2, "ephemeral-storage": "1Gi"},
+                },
+            ],
+        }
+    }
+    first, second = agent_configuration_from(document).local_nodes
+    assert (first.labels, first.cpu_millicores, first.taints) == ({"zone": "a"}, 0, ())
+    assert second.cpu_millicores == 8_000
+    assert second.resources == {"nvidia.com/gpu": 2, "ephemeral-storage": 1 << 30}
+    assert [(taint.key, taint.value, str(taint.effect)) for taint in second.taints] == [
+        ("gpu", "only", "NoSchedule"),
+        ("old", "", "NoExecute"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "key"),
+    [
+        ([{"cpu": "none"}], "local.nodes[0].cpu"),
+        ([{}, {"labels": {"zone": 1}}], "local.nodes[1].labels"),
+        ([{"taints": [{"key": "gpu", "effect": "Never"}]}], "local.nodes[0].taints[0].effect"),
+        ([{"resources": {"nvidia.com/gpu": "many"}}], "local.nodes[0].resources"),
+        ([{"disk": "1Gi"}], "local.nodes[0].disk"),
+        (["one"], "local.nodes[0]"),
+        ([{}] * 1_001, "local.nodes"),
+        ([], "local.nodes"),
+    ],
+)
+def test_what_is_wrong_with_a_local_node_is_told_with_its_key(nodes: object, key: str) -> None:
+    with pytest.raises(ConfigurationInvalid) as told:
+        agent_configuration_from({"local": {"nodes": nodes}})
+    assert [problem.split(" ")[0] for problem in told.value.problems] == [key]

@@ -17,6 +17,7 @@ LONGEST_KEY = 317
 LONGEST_PATH = 1_024
 MOST_CATEGORY_CHARACTERS = 63
 MOST_LABELS = 1_000
+MOST_TAINTS = 100
 MOST_NOTES = 100
 MOST_WORDS = 512 * 1024
 """Characters of everything one report says, besides output: pages show all runs of a job."""
@@ -78,7 +79,14 @@ def _problems_of_node(path: str, node: NodeDescription) -> Iterator[Problem]:
         yield from _line(at, value)
     for key in node.resources:
         yield from _line(below(f"{path}.resources", key), key, required=True, most=LONGEST_KEY)
-    for name, held, most in (("labels", node.labels, MOST_LABELS), ("notes", node.notes, MOST_NOTES)):
+    for number, taint in enumerate(node.taints):
+        yield from _line(f"{path}.taints[{number}].key", taint.key, required=True, most=LONGEST_KEY)
+        yield from _line(f"{path}.taints[{number}].value", taint.value)
+    for name, held, most in (
+        ("labels", node.labels, MOST_LABELS),
+        ("taints", node.taints, MOST_TAINTS),
+        ("notes", node.notes, MOST_NOTES),
+    ):
         if len(held) > most:
             yield Problem(
                 path=f"{path}.{name}", message=f"may hold {most:,}, not {len(held):,}", code="invalid"
