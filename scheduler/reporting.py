@@ -1,7 +1,7 @@
 """Record what executors say: heartbeats, and reports about their runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -15,6 +15,7 @@ from scheduler.models import Event, Job, Run, RunError, RunOutput
 from scheduler.models.bulk import among, insert_rows, update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
+from scheduler.models.preemption import Preemption, asked_to_give_way, preempt
 from scheduler.models.runs import MAX_REASON_LENGTH
 from scheduler.states import EventKind, JobState, RunState, UndecidedBecause
 
@@ -24,9 +25,12 @@ RUN_FIELDS = (
     "category", "subcategory", "memory_peak_bytes", "killed_by", "enforced_by", "core_seconds", "fingerprint",
     "settled_at", "undecided_because",
 )  # fmt: skip
-JOB_FIELDS = ("state", "state_changed_at", "ended_at", "version")
+JOB_FIELDS = ("state", "state_changed_at", "ended_at", "version", "queued_version")
 # What is read of them; the rest of a job or run plays no part here, and reading it would be half of the work.
-_OF_JOBS = (*JOB_FIELDS, "job_set_id", "namespace", "cancel_requested_at", "cancel_user")
+_OF_JOBS = (
+    *JOB_FIELDS, "job_set_id", "namespace", "cancel_requested_at", "cancel_user", "preempt_requested_at",
+    "preempt_user", "preempt_reason",
+)  # fmt: skip
 _OF_RUNS = (
     *RUN_FIELDS, "job_id", "executor_id", "node", "pool", "leased_at", "cpu_request_millicores",
 )  # fmt: skip
@@ -40,18 +44,19 @@ class Recorded:
     any_to_settle: bool
     """Some run now awaits settling."""
     any_room: bool
-    """Some node has room it had not before."""
+    """Some node has room it had not before, or some job waits again."""
 
 
 @transaction.atomic
-def record_reports(*, executor: str, reports: Sequence[Report]) -> Recorded:
+def record_reports(*, executor: str, reports: Sequence[Report], requeue_preempted: bool = False) -> Recorded:
     """Write what an executor says of its runs. The same report again changes nothing.
 
     Reports may be late and out of order: a run that has ended stays as it ended. Each is answered with
-    `recorded`, `unchanged`, or `refused` and why; a refused one does not hold up the others.
+    `recorded`, `unchanged`, or `refused` and why; a refused one does not hold up the others. A run that ended
+    because somebody asked it to give way ends its job as preempted, or has it wait again if that is how it is set.
     """
     runs = _lock_runs(reports)
-    batch = _Batch(now=database_now())
+    batch = _Batch(now=database_now(), requeue_preempted=requeue_preempted)
     outcomes = [_record(report, runs.get(report.run_id), executor, batch) for report in reports]
     batch.write()
     ended = [run for run in batch.runs.values() if run.ended_at is not None]
@@ -91,6 +96,7 @@ class _Batch:
     """What a batch of reports changes, gathered before anything is written."""
 
     now: datetime
+    requeue_preempted: bool
     runs: dict[UUID, Run] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     errors: list[RunError] = field(default_factory=list)
@@ -197,17 +203,29 @@ def _record_lease_returned(report: Report, run: Run, at: datetime, batch: _Batch
 
 
 def _record_cancelled(report: Report, run: Run, at: datetime, batch: _Batch) -> bool:
-    if run.job.cancel_requested_at is None:
+    if run.job.cancel_requested_at is not None:
+        _end_cancelled(report, run, at, batch)
+    elif asked_to_give_way(run):
+        _end_preempted(report, run, at, batch)
+    else:
         # Nobody asked for it here: the job is still wanted, and the node is not at fault.
-        _end(report, run, RunState.LEASE_RETURNED, at, batch)
-        payload = client_events.lease_returned(run.place(), reason=report.message, attempted=False)
-        batch.tell(run, EventKind.LEASE_RETURNED, payload, at)
-        return True
+        _record_lease_returned(replace(report, attempted=False), run, at, batch)
+    return True
+
+
+def _end_cancelled(report: Report, run: Run, at: datetime, batch: _Batch) -> None:
     _end(report, run, RunState.CANCELLED, at, batch)
     run.settled_at, run.undecided_because = batch.now, UndecidedBecause.CANCELLED
     batch.move(run.job, JobState.CANCELLED, at)
     batch.tell(run, EventKind.CANCELLED, client_events.cancelled(run.job.cancel_user), at)
-    return True
+
+
+def _end_preempted(report: Report, run: Run, at: datetime, batch: _Batch) -> None:
+    job = run.job
+    _end(replace(report, message=job.preempt_reason), run, RunState.PREEMPTED, at, batch)
+    why = Preemption(reason=job.preempt_reason, requestor=job.preempt_user)
+    batch.events += preempt(run, why, at=at, recorded_at=batch.now, requeue=batch.requeue_preempted)
+    batch.jobs[job.id] = job
 
 
 _RECORDERS = {

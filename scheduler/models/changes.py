@@ -1,9 +1,51 @@
 """The change log: what operators did, when, and why."""
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
 from django.db import models
 
 from scheduler.models.checks import one_of
 from scheduler.states import ChangeKind
+
+
+class Moved(NamedTuple):
+    """A job, and one thing about it before and after."""
+
+    queue: str
+    job_id: str
+    before: str | int
+    after: str | int
+
+
+class ChangeManager(models.Manager["Change"]):
+    """Entries about many jobs at once."""
+
+    def log_jobs(
+        self, kind: ChangeKind, moved: Iterable[Moved], *, actor: str, note: str, selected: str = ""
+    ) -> None:
+        """One entry for each queue: its jobs before and after; of a selection, only how many of each there were."""
+        by_queue: dict[str, list[Moved]] = defaultdict(list)
+        for each in moved:
+            by_queue[each.queue].append(each)
+        self.bulk_create(
+            Change(
+                actor=actor,
+                kind=kind,
+                subject=queue,
+                before=_told([(each.job_id, each.before) for each in theirs], selected),
+                after=_told([(each.job_id, each.after) for each in theirs], selected),
+                note=note,
+            )
+            for queue, theirs in by_queue.items()
+        )
+
+
+def _told(jobs: Sequence[tuple[str, str | int]], selected: str) -> dict[str, object]:
+    if not selected:
+        return dict(jobs)
+    return {"selected": selected, **Counter(str(value) for _, value in jobs)}
 
 
 class Change(models.Model):
@@ -17,6 +59,8 @@ class Change(models.Model):
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
     note = models.TextField(blank=True)
+
+    objects = ChangeManager()
 
     class Meta:
         ordering = ["-id"]

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import F, Q
+
 from scheduler import client_events
 from scheduler.models.events import NewEvent
 from scheduler.models.runs import Run
@@ -11,6 +13,9 @@ from scheduler.states import EventKind, JobState, RunState, UndecidedBecause
 RUN_FIELDS = ("state", "ended_at", "recorded_at", "settled_at", "undecided_because", "core_seconds")
 JOB_FIELDS = ("state", "state_changed_at", "ended_at", "version", "queued_version")
 """What `preempt` changes of a run and of its job."""
+
+ASKED_TO_GIVE_WAY = Q(job__preempt_requested_at__gte=F("leased_at"))
+"""Of runs: somebody asked for the preemption of this one, not of one before it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +27,12 @@ class Preemption:
     """The job that takes its place; empty when somebody asked."""
     requestor: str = ""
     """Who asked; empty when a round did it."""
+
+
+def asked_to_give_way(run: Run) -> bool:
+    """Whether somebody asked for the preemption of this run, not of one before it. `run.job` is loaded."""
+    asked_at = run.job.preempt_requested_at
+    return asked_at is not None and asked_at >= run.leased_at
 
 
 def preempt(

@@ -5,17 +5,20 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import TextField
+from django.db.models import BooleanField, ExpressionWrapper, Q, TextField
 from django.db.models.functions import Cast
 
 from policies.growth import MemoryRecord
 from policies.pods import grown_pod_spec
 from scheduler.client_events import pod_name_of
 from scheduler.executors.protocol import Lease, Stop, Work
-from scheduler.models import Run
+from scheduler.models import Job, Run
 from scheduler.models.bulk import among
+from scheduler.models.preemption import ASKED_TO_GIVE_WAY
 from scheduler.states import ACTIVE_RUN_STATES, RunState
 
+_IS_TO_END = Q(job__cancel_requested_at__isnull=False) | ASKED_TO_GIVE_WAY
+"""Of runs: somebody cancelled the job, or asked for the run to give way."""
 LEASES_PER_ANSWER = 500
 """More come with the next answer, which is asked for as soon as these are known."""
 
@@ -70,7 +73,8 @@ _COLUMNS = (
 def _leases(executor: str, taken_up: Collection[UUID]) -> tuple[Lease, ...]:
     """Those the executor has not taken up yet."""
     rows = (
-        Run.objects.filter(executor=executor, state=RunState.LEASED, job__cancel_requested_at__isnull=True)
+        Run.objects.filter(executor=executor, state=RunState.LEASED)
+        .exclude(_IS_TO_END)
         .exclude(id__in=among(taken_up))
         .annotate(written_spec=Cast("job__spec__pod_spec", TextField()))
         .order_by("leased_at", "id")
@@ -114,33 +118,43 @@ def _grown(leased: _Leased) -> dict[str, Any]:
 
 def _active(executor: str) -> tuple[dict[UUID, bool], set[UUID]]:
     """The executor's runs that have not ended, each with whether it took it up and is to go on with it, and
-    those whose job somebody cancelled.
+    those that somebody wants ended.
     """
-    rows = Run.objects.filter(executor=executor, state__in=ACTIVE_RUN_STATES).values_list(
-        "id", "state", "job__cancel_requested_at"
+    rows = (
+        Run.objects.filter(executor=executor, state__in=ACTIVE_RUN_STATES)
+        .annotate(is_to_end=ExpressionWrapper(_IS_TO_END, output_field=BooleanField()))
+        .values_list("id", "state", "is_to_end")
     )
     goes_on, stopped = {}, set()
-    for run_id, state, cancelled_at in rows:
-        goes_on[run_id] = state != RunState.LEASED and cancelled_at is None
-        if cancelled_at is not None:
+    for run_id, state, is_to_end in rows:
+        goes_on[run_id] = state != RunState.LEASED and not is_to_end
+        if is_to_end:
             stopped.add(run_id)
     return goes_on, stopped
 
 
 def _stops(stopped: Collection[UUID], stopping: Collection[UUID]) -> tuple[Stop, ...]:
-    """For runs of jobs somebody cancelled, also those the executor has not heard of: it answers that they ended."""
+    """For runs that somebody wants ended, also those the executor has not heard of: it answers that they ended."""
     wanted = set(stopped).difference(stopping)
     if not wanted:
         return ()
-    rows = (
-        Run.objects.filter(id__in=wanted)
-        .order_by("id")
-        .values_list("id", "job__grace_period_seconds", "job__cancel_user", "job__cancel_reason")
-    )
+    rows = Run.objects.filter(id__in=among(wanted)).order_by("id").select_related("job").only(*_OF_STOPPED)
     return tuple(
-        Stop(run_id=str(run_id), grace_seconds=float(grace), reason=reason or f"Cancelled by {user}")
-        for run_id, grace, user, reason in rows
+        Stop(run_id=str(run.id), grace_seconds=float(run.job.grace_period_seconds), reason=_why(run.job))
+        for run in rows
     )
+
+
+_OF_STOPPED = (
+    "job__grace_period_seconds", "job__cancel_requested_at", "job__cancel_user", "job__cancel_reason",
+    "job__preempt_reason",
+)  # fmt: skip
+
+
+def _why(job: Job) -> str:
+    if job.cancel_requested_at is None:
+        return job.preempt_reason
+    return job.cancel_reason or f"Cancelled by {job.cancel_user}"
 
 
 def _uuid(text: str) -> UUID | None:

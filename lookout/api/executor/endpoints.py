@@ -17,6 +17,7 @@ from lookout.api.executor.seats import SEATS
 from lookout.api.schema import described
 from lookout.api.shapes import SIGNED_32, AtMost
 from scheduler import tasks
+from scheduler.configured import configuration
 from scheduler.executors.protocol import Heartbeat, Report, ReportOutcome, Work, WorkRequest
 from scheduler.heartbeats import record_heartbeat
 from scheduler.queries.work import work_for
@@ -108,7 +109,11 @@ class ReportsEndpoint(AgentEndpoint):
         told = body_of(request, Reports, limit=MOST_REPORT_BYTES, bounds=_BOUNDS, mend=True)
         _own(request, told.executor)
         check_reports(told.reports)
-        recorded = record_reports(executor=told.executor, reports=told.reports)
+        recorded = record_reports(
+            executor=told.executor,
+            reports=told.reports,
+            requeue_preempted=configuration().requeue_preempted,
+        )
         if recorded.any_to_settle:
             tasks.ring_settle()
         if recorded.any_room:

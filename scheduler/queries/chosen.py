@@ -1,0 +1,136 @@
+"""Jobs that somebody asks something of: who may, which they are, and their rows locked in id order."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from scheduler.actors import Actor, Permission, QueueVerb
+from scheduler.errors import Invalid, NotFound
+from scheduler.models import Executor, Job, Node, Queue, Run
+from scheduler.models.bulk import among
+from scheduler.models.ulids import ulid_of, uuid_of
+from scheduler.selection import Selection
+from scheduler.states import ACTIVE_RUN_STATES
+
+MAX_JOBS = 10_000
+"""Jobs in one call, and in one transaction."""
+MAX_REASON_LENGTH = 2_000
+_LEFT_OUT = (
+    "annotations", "labels", "resources", "node_selector", "affinity", "tolerations", "avoided_nodes",
+)  # fmt: skip
+"""Of ten thousand jobs these would be most of what is read."""
+_ANY_JOBS = {
+    QueueVerb.CANCEL: Permission.CANCEL_ANY_JOBS,
+    QueueVerb.REPRIORITIZE: Permission.REPRIORITIZE_ANY_JOBS,
+    QueueVerb.PREEMPT: Permission.PREEMPT_ANY_JOBS,
+}
+
+
+def lock_named(job_ids: Sequence[str], *, verb: QueueVerb, actor: Actor) -> list[Job]:
+    """The jobs of these ids, each once, in the order asked; locked, with their queues loaded.
+
+    All or none: raises NotPermitted where the actor may not do this to one of them, and only then Invalid for
+    what is no job id, NotFound for an unknown job.
+    """
+    ids, strange = _read_ids(job_ids)
+    jobs = {job.id: job for job in _locked(Job.objects.filter(id__in=among(map(uuid_of, ids))))}
+    if not all(queue.allows(actor, verb) for queue in _queues_of(jobs.values())):
+        actor.require(_ANY_JOBS[verb])
+    if strange:
+        raise strange[0]
+    missing = [job_id for job_id in ids if job_id not in jobs]
+    if missing:
+        raise NotFound("job", missing[0])
+    return [jobs[job_id] for job_id in ids]
+
+
+def lock_selected(
+    selection: Selection, *, verb: QueueVerb, actor: Actor, besides: Q | None = None
+) -> list[Job]:
+    """The next jobs of a selection, MAX_JOBS at most, locked, with their queues loaded. `besides` must hold as well.
+
+    Fewer than MAX_JOBS were all of them. Raises NotPermitted, then Invalid, then NotFound for a queue, executor
+    or node that does not exist.
+    """
+    _require(selection.queue, verb, actor)
+    selection.check()
+    _must_exist(selection)
+    wanted = _wanted(selection) & (besides or Q())
+    ids = Job.objects.filter(wanted).values_list("id", flat=True)[:MAX_JOBS]
+    # They may have moved on before they were locked: what is asked of them must still hold.
+    return list(_locked(Job.objects.filter(wanted, id__in=among(map(uuid_of, list(ids))))))
+
+
+def check_reason(reason: str) -> None:
+    """Raises Invalid for a reason that is too long or cannot be stored."""
+    if "\x00" in reason or len(reason) > MAX_REASON_LENGTH:
+        raise Invalid(f"A reason has at most {MAX_REASON_LENGTH:,} characters. Shorten it.", path="reason")
+
+
+def executors_at_work(jobs: Collection[Job]) -> dict[str, str]:
+    """Job id → the executor that has a run of it; empty where a run ended and its settling ends the job."""
+    unsettled = Q(ended_at__isnull=False, settled_at__isnull=True, settle_error="")
+    mine = Q(job__in=among(uuid_of(job.id) for job in jobs))
+    runs = Run.objects.filter(Q(state__in=ACTIVE_RUN_STATES) | unsettled, mine).order_by("job_id", "number")
+    return {
+        job_id: executor if ended_at is None else ""
+        for job_id, executor, ended_at in runs.values_list("job_id", "executor_id", "ended_at")
+    }
+
+
+def _read_ids(job_ids: Sequence[str]) -> tuple[list[str], list[Invalid]]:
+    """Ids as they are shown, each once, and what is wrong with the others."""
+    if len(job_ids) > MAX_JOBS:
+        raise Invalid(f"At most {MAX_JOBS:,} jobs are named at once. Send the rest apart.", path="jobIds")
+    found: dict[str, None] = {}
+    strange = []
+    for index, text in enumerate(job_ids):
+        try:
+            found[ulid_of(uuid_of(text))] = None
+        except ValueError as error:
+            strange.append(Invalid(str(error), path=f"jobIds[{index}]"))
+    return list(found), strange
+
+
+def _locked(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """In id order, as whoever else locks several does."""
+    rows = jobs.select_related("queue").defer(*_LEFT_OUT)
+    return rows.order_by("id").select_for_update(no_key=True, of=("self",))
+
+
+def _queues_of(jobs: Iterable[Job]) -> Collection[Queue]:
+    return {job.queue_id: job.queue for job in jobs}.values()
+
+
+def _require(queue: str, verb: QueueVerb, actor: Actor) -> None:
+    """Without a queue that allows it, it takes the permission for any jobs."""
+    if not any(found.allows(actor, verb) for found in Queue.objects.filter(name=queue)):
+        actor.require(_ANY_JOBS[verb])
+
+
+def _must_exist(selection: Selection) -> None:
+    if selection.queue and not Queue.objects.filter(name=selection.queue).exists():
+        raise NotFound("queue", selection.queue[:63])
+    if selection.executor and not Executor.objects.filter(name=selection.executor).exists():
+        raise NotFound("executor", selection.executor[:63])
+    nodes = Node.objects.filter(executor=selection.executor, name=selection.node)
+    if selection.node and not nodes.exists() and not _runs_on(selection).exists():
+        raise NotFound("node", selection.node[:253])
+
+
+def _wanted(selection: Selection) -> Q:
+    wanted = Q(state__in=selection.open_states)
+    if selection.queue:
+        wanted &= Q(queue=selection.queue)
+    if selection.job_set:
+        wanted &= Q(job_set__name=selection.job_set)
+    if selection.priority_classes:
+        wanted &= Q(priority_class__in=selection.priority_classes)
+    if selection.executor:
+        wanted &= Exists(_runs_on(selection).filter(job=OuterRef("pk")))
+    return wanted
+
+
+def _runs_on(selection: Selection) -> QuerySet[Run]:
+    runs = Run.objects.filter(executor=selection.executor, state__in=ACTIVE_RUN_STATES)
+    return runs.filter(node=selection.node) if selection.node else runs
