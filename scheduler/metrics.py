@@ -1,8 +1,12 @@
 """What is counted for whoever watches Tack from outside: each total, its labels, and whether it starts anew."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
+
+from scheduler.settlement import Settlement
+from scheduler.states import UndecidedBecause
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds, in seconds, of the classes that times are counted in; what takes longer has a class of its own."""
@@ -44,6 +48,35 @@ class Count(NamedTuple):
 
     metric: Metric
     labels: tuple[str, ...] = ()
+
+
+class Seat(NamedTuple):
+    """Where runs were, as far as totals tell them apart."""
+
+    pool: str
+    executor: str
+    node: str
+
+
+def counts_of(settlement: Settlement, *, queue: str, seats: Mapping[Seat, int]) -> dict[Count, int]:
+    """What runs that were settled alike add to the totals; `seats` tells how many of them were where."""
+    found: dict[Count, int] = defaultdict(int)
+    for seat, runs in seats.items():
+        for count in _counts_of_one(settlement, queue, seat):
+            found[count] += runs
+    return found
+
+
+def _counts_of_one(settlement: Settlement, queue: str, seat: Seat) -> Iterator[Count]:
+    governing, decision = settlement.case.governing, settlement.decision
+    if decision is not None and governing is not None:
+        yield Count(Metric.DECISIONS, (queue, seat.pool, governing.name, decision.verdict))
+    if settlement.undecided_because is UndecidedBecause.GANG and governing is not None:
+        yield Count(Metric.GANG_SKIPS, (governing.name,))
+    if settlement.is_failure:
+        category = (settlement.case.run.failure.category, settlement.case.run.failure.subcategory)
+        yield Count(Metric.FAILURES_BY_QUEUE, (queue, seat.pool, *category))
+        yield Count(Metric.FAILURES_BY_NODE, (seat.node, seat.pool, seat.executor, *category))
 
 
 def settle_time(seconds: float) -> dict[Count, float]:

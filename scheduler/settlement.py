@@ -84,6 +84,8 @@ class Case:
     run: EndedRun
     cancel_requested: bool
     fail_fast: bool
+    in_gang: bool = False
+    """The job starts together with others, and what has begun cannot begin again with them."""
     governing: GoverningPolicy | None
     genuine_failures: Sequence[Failure | None]
     """Failures of the job so far, oldest first, this run's included when it counts."""
@@ -95,6 +97,8 @@ class Case:
     memory_limit_bytes: int | None
     resources: Mapping[str, int] = field(default_factory=dict)
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: Sequence[Sequence[Mapping[str, Any]]] = ()
+    tolerations: Sequence[Mapping[str, str]] = ()
     avoided_nodes: tuple[str, ...]
     attempted_nodes: tuple[str, ...]
     """Node ids of every attempted run, this one included."""
@@ -174,6 +178,8 @@ def undecided_because(case: Case, *, config: Configuration) -> UndecidedBecause 
         return UndecidedBecause.FLAG_OFF
     if case.governing is None:
         return UndecidedBecause.NO_POLICY
+    if case.in_gang:
+        return UndecidedBecause.GANG
     if case.fail_fast:
         return UndecidedBecause.FAIL_FAST
     if case.governing.policy is None:

@@ -13,8 +13,9 @@ from django.db import transaction
 
 from scheduler.configured import configuration
 from scheduler.leasing import expire_leases, run_round
-from scheduler.models import Bell, Vigil
+from scheduler.models import Bell, Counter, Vigil
 from scheduler.queries.fleet import pools_with_work
+from scheduler.queries.schedulability import FleetCheck
 from scheduler.queries.unsettled import any_unsettled
 from scheduler.settling import settle_runs
 
@@ -25,6 +26,8 @@ QUIET_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 _quiet_until = 0.0
+_fleet = FleetCheck()
+"""What this process knows of the fleet, from one batch to the next."""
 
 
 @shared_task
@@ -34,7 +37,7 @@ def settle() -> None:
     config = configuration()
     until = time.monotonic() + TASK_SECONDS
     while True:
-        settled = settle_runs(config=config)
+        settled = settle_runs(config=config, fleet=_fleet)
         if settled.requeued:
             ring_rounds()
         if not settled.more:
@@ -56,7 +59,7 @@ def place() -> None:
 
 @shared_task
 def sweep() -> None:
-    """Once a second: expire leases, settle what a lost bell was about, and look for places."""
+    """Once a second: expire leases, settle what a lost bell was about, look for places, forget what was counted long ago."""
     config = configuration()
     # Silence counts from when we were there to hear: not while the database was down or the machine asleep.
     listens_long_enough = Vigil.objects.has_lasted(seconds=config.executor_timeout_seconds)
@@ -64,6 +67,7 @@ def sweep() -> None:
     if (listens_long_enough and expire_leases(config=config)) or any_unsettled():
         settle()
     place()
+    Counter.objects.forget(reset_every_seconds=config.metrics_reset_seconds)
 
 
 def ring_settle() -> None:

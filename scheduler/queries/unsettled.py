@@ -15,6 +15,7 @@ from policies.tally import RunEnd, attempted_returns, attempted_runs, genuine_fa
 from scheduler.config import Configuration
 from scheduler.models import QueuePolicy, RetryPolicy, RetryPolicyVersion, Run
 from scheduler.models.bulk import uuid_array
+from scheduler.models.settlements import Unsettled
 from scheduler.queries.policies import current_versions
 from scheduler.settlement import FAIL_FAST, Case, EndedRun, GoverningPolicy
 from scheduler.states import FAILED_RUN_STATES, RunState
@@ -24,8 +25,10 @@ _UNSETTLED = """
            r.settle_tries, coalesce(e.message, ''), coalesce(e.reason, ''), coalesce(e.containers::text, '[]'),
            r.number,
            j.queue_id, j.cancel_requested_at IS NOT NULL, coalesce(j.annotations ->> %(fail_fast)s, ''),
+           j.gang_id <> '' AND j.gang_cardinality > 1,
            j.cpu_request_millicores, j.memory_request_bytes, j.memory_limit_bytes, j.memory_factor,
-           j.memory_static_bytes, j.resources::text, j.node_selector::text, to_json(j.avoided_nodes)::text,
+           j.memory_static_bytes, j.resources::text, j.node_selector::text, j.affinity::text, j.tolerations::text,
+           to_json(j.avoided_nodes)::text,
            r.state, r.attempted, r.category, r.subcategory, r.node_id
       FROM scheduler_run r
       JOIN scheduler_job j ON j.id = r.job_id
@@ -38,29 +41,6 @@ _HISTORY = """
     SELECT job_id::text, number, state, attempted, category, subcategory, node_id
       FROM scheduler_run WHERE job_id = ANY(%s::uuid[]) ORDER BY job_id, number
 """
-
-
-class Unsettled(NamedTuple):
-    """A run that awaits settling: which it is, where it was, and what was said of its end.
-
-    A storm makes tens of thousands: hence a tuple, in the order of the query.
-    """
-
-    run_id: str
-    job_id: str
-    """Both as the database writes a uuid."""
-    job_set_id: int
-    executor: str
-    node: str
-    pool: str
-    namespace: str
-    cancel_user: str
-    tries: int
-    """How often it was tried before this claim."""
-    message: str
-    reason: str
-    containers: str
-    """As JSON."""
 
 
 class _End(NamedTuple):
@@ -83,6 +63,7 @@ class Facts(NamedTuple):
     queue: str
     cancel_requested: bool
     fail_fast: str
+    in_gang: bool
     cpu_request_millicores: int
     memory_request_bytes: int | None
     memory_limit_bytes: int | None
@@ -90,6 +71,8 @@ class Facts(NamedTuple):
     memory_static_bytes: int
     resources: str
     node_selector: str
+    affinity: str
+    tolerations: str
     avoided_nodes: str
     history: tuple[_End, ...]
     """Every run of the job up to this one, oldest first."""
@@ -180,6 +163,7 @@ def case_of(facts: Facts, governing: GoverningPolicy | None, *, config: Configur
         run=EndedRun(state=RunState(last.state), attempted=last.attempted, failure=last.failure),
         cancel_requested=facts.cancel_requested,
         fail_fast=facts.fail_fast == "true",
+        in_gang=facts.in_gang,
         governing=governing,
         genuine_failures=genuine_failures(ends),
         attempts=tally(ends),
@@ -189,6 +173,8 @@ def case_of(facts: Facts, governing: GoverningPolicy | None, *, config: Configur
         memory_limit_bytes=facts.memory_limit_bytes,
         resources=json.loads(facts.resources),
         node_selector=json.loads(facts.node_selector),
+        affinity=json.loads(facts.affinity),
+        tolerations=json.loads(facts.tolerations),
         avoided_nodes=tuple(json.loads(facts.avoided_nodes)),
         attempted_nodes=_attempted_nodes(facts.history),
     )
