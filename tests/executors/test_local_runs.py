@@ -353,10 +353,10 @@ def _await_file(bench: Bench, pod_name: str, name: str) -> None:
         bench.executor.observe(timeout=0.01)
 
 
-def test_its_nodes_are_the_declared_slices_with_what_each_has(tmp_path: Path) -> None:
+def test_its_nodes_are_the_declared_slices_with_what_each_has(folder: Path) -> None:
     taint = TaintDescription(key="gpu", value="only", effect=TaintEffect.NO_SCHEDULE)
     own = Slice(cpu_millicores=250, labels={"zone": "b"}, taints=(taint,), resources={"nvidia.com/gpu": 2})
-    executor = LocalExecutor(replace(settings(tmp_path), slices=(Slice(), own)))
+    executor = LocalExecutor(replace(settings(folder), slices=(Slice(), own)))
     first, second = executor.nodes()
     assert (first.name, first.cpu_millicores, first.taints) == ("local-1", 1_000, ())
     assert (second.cpu_millicores, second.memory_bytes) == (250, 1024 * MEBIBYTE)
