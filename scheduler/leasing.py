@@ -117,6 +117,8 @@ def _write(pool: str, planned: Plan, snapshot: PoolSnapshot, *, started: float) 
         placed=len(leases),
         unplaced=dict(planned.unplaced),
         held=dict(planned.held),
+        gangs={queue: dict(reasons) for queue, reasons in planned.gangs.items()},
+        limited={queue: dict(reasons) for queue, reasons in planned.limited.items()},
         rates=stored_rates(planned.rate, planned.queue_rates),
     )
     if not written:

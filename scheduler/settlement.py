@@ -99,6 +99,7 @@ class Case:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: Sequence[Sequence[Mapping[str, Any]]] = ()
     tolerations: Sequence[Mapping[str, str]] = ()
+    needed_fields: Sequence[str] = ()
     avoided_nodes: tuple[str, ...]
     attempted_nodes: tuple[str, ...]
     """Node ids of every attempted run, this one included."""

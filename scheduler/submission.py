@@ -12,6 +12,7 @@ from scheduler.actors import Actor, NotPermitted, Permission, QueueVerb
 from scheduler.config import Configuration
 from scheduler.configured import configuration
 from scheduler.errors import NotFound
+from scheduler.executors.protocol import needed_fields
 from scheduler.fields import problem_of_line
 from scheduler.jobfile import JobFile, JobItem, parse_job_file
 from scheduler.models import Event, Job, JobSet, JobSpec, Queue
@@ -20,7 +21,11 @@ from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import new_ulid
 from scheduler.podspec import Pod
-from scheduler.queries.rejections import fields_nobody_honours, reasons_to_reject
+from scheduler.queries.rejections import (
+    READ_BY_THE_SCHEDULER,
+    fields_nobody_honours,
+    reasons_to_reject,
+)
 from scheduler.spelling import Problems, spelled
 from scheduler.states import EventKind, JobState
 
@@ -175,6 +180,7 @@ def _asked_of_nodes(pod: Pod) -> dict[str, Any]:
         "node_selector": dict(pod.node_selector),
         "affinity": list(pod.affinity),
         "tolerations": list(pod.tolerations),
+        "needed_fields": list(needed_fields(pod.spec, READ_BY_THE_SCHEDULER)),
     }
 
 

@@ -4,7 +4,7 @@ Values only. Ages are seconds before "now" of the one who speaks, so that clocks
 whole bytes, CPU whole millicores. The same values travel as JSON over the executor API.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -374,12 +374,63 @@ class Executor(Protocol):
         """Let go of everything; runs go on."""
 
 
+EVERYWHERE_HONOURED = (
+    "spec.restartPolicy",
+    "spec.terminationGracePeriodSeconds",
+    "spec.activeDeadlineSeconds",
+    *(
+        f"spec.{kind}[].{name}"
+        for kind in ("containers", "initContainers")
+        for name in (
+            "name",
+            "image",
+            "command",
+            "args",
+            "workingDir",
+            "env[].name",
+            "env[].value",
+            "resources",
+        )
+    ),
+)
+"""What every executor acts on, or it is none."""
+
+
 def unhonoured_fields(pod_spec: PodSpec, honours: Collection[str], *, root: str = "spec") -> tuple[str, ...]:
     """Paths of the fields a job sets that `honours` does not name, with indexes: `spec.containers[0].tty`.
 
     A path that is named covers all below it; `[]` stands for any element. Empty values count as absent.
     """
     return tuple(_unhonoured(pod_spec, honours, shown=root, path=root))
+
+
+def needed_fields(pod_spec: PodSpec, besides: Collection[str] = ()) -> tuple[str, ...]:
+    """Paths of the fields a job sets that not every executor acts on, with `[]` for any element.
+
+    `besides` are paths that need no executor.
+    """
+    known = (*EVERYWHERE_HONOURED, *besides)
+    return tuple(sorted(path for path in set(_set_fields(pod_spec, "spec")) if not _is_covered(path, known)))
+
+
+def first_unhonoured(fields: Iterable[str], honours: Collection[str]) -> str:
+    """The first of such paths, by name, that `honours` does not name; empty where there is none."""
+    return next((path for path in sorted(fields) if not _is_covered(path, honours)), "")
+
+
+def _set_fields(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _set_fields(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _set_fields(item, f"{path}[]")
+    elif value is not None and value != "":
+        yield path
+
+
+def _is_covered(path: str, honours: Collection[str]) -> bool:
+    return any(path == entry or path.startswith((f"{entry}.", f"{entry}[")) for entry in honours)
 
 
 def _unhonoured(value: Any, honours: Collection[str], *, shown: str, path: str) -> list[str]:

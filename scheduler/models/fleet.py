@@ -40,11 +40,12 @@ class Pool(models.Model):
 
 _WRITE_ROUND = """
     INSERT INTO scheduler_poolround AS last
-           (pool_id, number, ended_at, seconds, placed, unplaced, held, rates)
-    VALUES (%(pool)s, 1, clock_timestamp(), %(seconds)s, %(placed)s, %(unplaced)s, %(held)s, %(rates)s)
+           (pool_id, number, ended_at, seconds, placed, unplaced, held, gangs, limited, rates)
+    VALUES (%(pool)s, 1, clock_timestamp(), %(seconds)s, %(placed)s, %(unplaced)s, %(held)s, %(gangs)s, %(limited)s,
+            %(rates)s)
     ON CONFLICT (pool_id) DO UPDATE
        SET number = last.number + 1, ended_at = excluded.ended_at, seconds = excluded.seconds,
-           placed = excluded.placed, unplaced = excluded.unplaced, held = excluded.held, rates = excluded.rates
+           placed = excluded.placed, unplaced = excluded.unplaced, held = excluded.held, gangs = excluded.gangs, limited = excluded.limited, rates = excluded.rates
      WHERE last.number = %(seen)s
 """
 ROUND_LOCK = 0x7ACC
@@ -84,6 +85,10 @@ class PoolRound(models.Model):
     """Requirements key → sentence."""
     held = models.JSONField(default=dict)
     """Queue → why none or no more of its jobs were looked at, in a sentence."""
+    gangs = models.JSONField(default=dict)
+    """Queue → gang → why it did not start, in a sentence."""
+    limited = models.JSONField(default=dict)
+    """Queue → priority class → the limit its jobs met, in a sentence."""
     rates = models.JSONField(default=dict)
     """Rate limits that are not at rest: name of a queue, or empty for the pool → `[tokens, time]`."""
 
@@ -172,3 +177,21 @@ class Node(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def takes_runs(self) -> bool:
+        """Neither its executor nor an operator has closed it. Needs `executor` to be loaded."""
+        return self.schedulable and not self.cordoned and not self.executor.cordoned
+
+    @property
+    def closed_because(self) -> str:
+        """Why it takes no new runs, in a sentence, where that is known. Needs `executor` to be loaded."""
+        if self.executor.cordoned:
+            return f"Its executor is cordoned{_by(self.executor.cordoned_by, self.executor.cordon_reason)}."
+        if self.cordoned:
+            return f"It is cordoned{_by(self.cordoned_by, self.cordon_reason)}."
+        return "" if self.schedulable else next(iter(self.notes), "")
+
+
+def _by(who: str, why: str) -> str:
+    return f"{f' by {who}' if who else ''}{f': {why.rstrip(".")}' if why else ''}"

@@ -196,6 +196,8 @@ class Job(models.Model):
     """`[{"key", "operator", "value", "effect"}]`, as in the pod spec."""
     avoided_nodes = ArrayField(models.TextField(), default=list)
     """Values of the node id label no later run may be placed on."""
+    needed_fields = ArrayField(models.TextField(), default=list)
+    """Paths of its pod spec's fields that not every executor acts on, with `[]` for any element of a list."""
     grace_period_seconds = models.PositiveIntegerField(default=30)
 
     objects = JobManager()

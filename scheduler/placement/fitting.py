@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from scheduler.executors.protocol import first_unhonoured
 from scheduler.placement.labels import Affinity, Taint, matches, untolerated
 from scheduler.placement.obstacles import Obstacle, ObstacleKind, why_nowhere
 from scheduler.placement.requirements import Requirements
@@ -26,6 +28,8 @@ class NodeCapacity:
     """False while the node takes no new runs; its capacity counts for what could fit one day."""
     closed_because: str = ""
     """A sentence, where it is known."""
+    honours: frozenset[str] = frozenset()
+    """Fields of the pod spec that its executor acts on; empty where it says nothing of fields."""
 
     def node_id(self, label: str) -> str:
         """What avoidance knows the node by: the value of the node id label, empty where it lacks the label."""
@@ -124,9 +128,17 @@ def _fit(wanted: Requirements, nodes: Iterable[NodeCapacity], node_id_label: str
 def _kept_away(requirements: Requirements, node: NodeCapacity, node_id_label: str) -> Obstacle | None:
     if label := _lacks_label(requirements, node):
         return Obstacle(kind=ObstacleKind.SELECTOR, name=label)
+    if requirements.needed_fields and (path := _ignored(requirements.needed_fields, node.honours)):
+        return Obstacle(kind=ObstacleKind.FIELD, name=path)
     if requirements.avoided_nodes and node.node_id(node_id_label) in requirements.avoided_nodes:
         return Obstacle(kind=ObstacleKind.AVOIDED)
     return None
+
+
+@lru_cache(maxsize=1_024)
+def _ignored(fields: tuple[str, ...], honours: frozenset[str]) -> str:
+    """The first of the fields that is not acted on, or nothing."""
+    return first_unhonoured(fields, honours) if honours else ""
 
 
 def _lacks_label(requirements: Requirements, node: NodeCapacity) -> str:

@@ -19,6 +19,7 @@ class ObstacleKind(StrEnum):
     RESOURCE = "resource"
     AFFINITY = "affinity"
     TAINT = "taint"
+    FIELD = "field"
 
 
 class Obstacle(NamedTuple):
@@ -26,7 +27,7 @@ class Obstacle(NamedTuple):
 
     kind: ObstacleKind
     name: str = ""
-    """The label, resource, affinity or taint it is about, or why the node is closed."""
+    """The label, resource, affinity, taint or field of the pod spec it is about, or why the node is closed."""
     wanted: int = 0
     found: int = 0
 
@@ -51,6 +52,8 @@ def _part(group: Collection[Obstacle], *, free: bool) -> str:
             return f"{len(group)} {'lacks' if one else 'lack'} the label {first.name}"
         case ObstacleKind.AVOIDED:
             return f"{len(group)} {'is' if one else 'are'} avoided after a failure there"
+        case ObstacleKind.FIELD:
+            return f"{len(group)} {'does' if one else 'do'} not act on {first.name}"
         case ObstacleKind.AFFINITY:
             has, is_not = ("has", "does") if one else ("have", "do")
             return f"{len(group)} {has} the room and {is_not} not match {first.name}"

@@ -28,6 +28,8 @@ class Asking(Protocol):
     def tolerations(self) -> Sequence[Mapping[str, str]]: ...
     @property
     def avoided_nodes(self) -> Collection[str]: ...
+    @property
+    def needed_fields(self) -> Collection[str]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +48,8 @@ class Requirements:
     """Sorted."""
     avoided_nodes: tuple[str, ...] = ()
     """Values of the node id label that are ruled out, sorted: a NotIn in every term of the affinity."""
+    needed_fields: tuple[str, ...] = ()
+    """Fields of the pod spec that not every executor acts on, sorted: those go where somebody does."""
 
     @classmethod
     def of(cls, job: Asking) -> Self:
@@ -58,6 +62,7 @@ class Requirements:
             affinity=job.affinity,
             tolerations=job.tolerations,
             avoided_nodes=job.avoided_nodes,
+            needed_fields=job.needed_fields,
         )
 
     @classmethod
@@ -71,6 +76,7 @@ class Requirements:
         affinity: Iterable[Iterable[Mapping[str, Any]]] = (),
         tolerations: Iterable[Mapping[str, str]] = (),
         avoided_nodes: Iterable[str],
+        needed_fields: Iterable[str] = (),
     ) -> Self:
         """What a job asks, from its fields as they are stored, in any order: equal jobs get equal requirements."""
         return cls(
@@ -81,6 +87,7 @@ class Requirements:
             affinity=affinity_of(affinity),
             tolerations=tolerations_of(tolerations),
             avoided_nodes=tuple(sorted(set(avoided_nodes))),
+            needed_fields=tuple(sorted(set(needed_fields))),
         )
 
     @property
@@ -96,6 +103,8 @@ class Requirements:
         if self.affinity or self.tolerations:
             # Requirements without them keep the key they had before there were any.
             shape += [self.affinity, self.tolerations]
+        if self.needed_fields:
+            shape.append(self.needed_fields)
         text = json.dumps(shape, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -148,6 +148,7 @@ class _Unplaced:
             wanted.affinity,
             wanted.tolerations,
             wanted.avoided_nodes,
+            wanted.needed_fields,
         )
 
 

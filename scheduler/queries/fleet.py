@@ -23,7 +23,7 @@ from django.db.models.functions import Coalesce, Greatest, Now
 from scheduler.config import Configuration
 from scheduler.errors import NotFound
 from scheduler.models import Executor, Job, Node, Pool, PoolRound, Run
-from scheduler.placement import NodeCapacity, Requirements
+from scheduler.placement import NodeCapacity, Requirements, taints_of
 from scheduler.states import ACTIVE_RUN_STATES, JobState
 
 _OTHER_RESOURCES = """
@@ -82,7 +82,11 @@ def heard_of(config: Configuration, *, path: str = "") -> Q:
 
 def fleet_nodes(*, config: Configuration, pool: str | None = None) -> list[NodeCapacity]:
     """The nodes of every executor heard of lately, of one pool or of all, in one query. Closed ones included."""
-    nodes = Node.objects.filter(heard_of(config, path="executor__")).order_by("executor_id", "name")
+    nodes = (
+        Node.objects.filter(heard_of(config, path="executor__"))
+        .select_related("executor")
+        .order_by("executor_id", "name")
+    )
     if pool is not None:
         nodes = nodes.filter(executor__pool=pool)
     return [
@@ -92,9 +96,15 @@ def fleet_nodes(*, config: Configuration, pool: str | None = None) -> list[NodeC
             labels=node.labels,
             cpu_millicores=node.cpu_millicores,
             memory_bytes=node.memory_bytes,
-            resources=node.resources,
-            schedulable=node.schedulable,
-            closed_because="" if node.schedulable else next(iter(node.notes), ""),
+            taints=taints_of(node.taints),
+            resources={
+                name: amount
+                for name, amount in node.resources.items()
+                if name in config.supported_resource_types
+            },
+            schedulable=node.takes_runs,
+            closed_because=node.closed_because,
+            honours=frozenset(node.executor.honours),
         )
         for node in nodes
     ]

@@ -28,7 +28,7 @@ _UNSETTLED = """
            j.gang_id <> '' AND j.gang_cardinality > 1,
            j.cpu_request_millicores, j.memory_request_bytes, j.memory_limit_bytes, j.memory_factor,
            j.memory_static_bytes, j.resources::text, j.node_selector::text, j.affinity::text, j.tolerations::text,
-           to_json(j.avoided_nodes)::text,
+           to_json(j.needed_fields)::text, to_json(j.avoided_nodes)::text,
            r.state, r.attempted, r.category, r.subcategory, r.node_id
       FROM scheduler_run r
       JOIN scheduler_job j ON j.id = r.job_id
@@ -73,6 +73,7 @@ class Facts(NamedTuple):
     node_selector: str
     affinity: str
     tolerations: str
+    needed_fields: str
     avoided_nodes: str
     history: tuple[_End, ...]
     """Every run of the job up to this one, oldest first."""
@@ -175,6 +176,7 @@ def case_of(facts: Facts, governing: GoverningPolicy | None, *, config: Configur
         node_selector=json.loads(facts.node_selector),
         affinity=json.loads(facts.affinity),
         tolerations=json.loads(facts.tolerations),
+        needed_fields=json.loads(facts.needed_fields),
         avoided_nodes=tuple(json.loads(facts.avoided_nodes)),
         attempted_nodes=_attempted_nodes(facts.history),
     )
