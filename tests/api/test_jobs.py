@@ -242,7 +242,12 @@ def test_jobs_are_cancelled_once(alice: Caller) -> None:
     ended = make_job(state=JobState.SUCCEEDED)
     ids = [queued.id, running.id, ended.id]
     done = alice.post("v1/jobs/cancel", {"jobIds": ids, "reason": "not needed"})
-    assert done.body == {"cancelled": [queued.id], "cancelling": [running.id], "unchanged": [ended.id]}
+    assert done.body == {
+        "cancelled": [queued.id],
+        "cancelling": [running.id],
+        "unchanged": [ended.id],
+        "more": False,
+    }
     again = alice.post("v1/jobs/cancel", {"jobIds": ids})
     assert again.body["cancelled"] == again.body["cancelling"] == []
     assert alice.get(f"v1/jobs/{queued.id}").body["cancelReason"] == "not needed"

@@ -8,7 +8,9 @@ from lookout.api.v1.executors import ExecutorEndpoint, Executors
 from lookout.api.v1.jobs import JobEndpoint, Jobs
 from lookout.api.v1.me import MeEndpoint, SignInLinks
 from lookout.api.v1.openapi import OpenApi
+from lookout.api.v1.preemption import Preemption
 from lookout.api.v1.queues import QueueEndpoint, QueuePolicies, Queues
+from lookout.api.v1.reprioritisation import Reprioritisation
 from lookout.api.v1.retry_policies import (
     RetryPolicies,
     RetryPolicyCheck,
@@ -32,6 +34,8 @@ urlpatterns = [
     path("retry-policies/<str:name>/versions/<int:version>", VersionEndpoint.as_view()),
     path("jobs", Jobs.as_view()),
     path("jobs/cancel", Cancellation.as_view()),
+    path("jobs/reprioritize", Reprioritisation.as_view()),
+    path("jobs/preempt", Preemption.as_view()),
     path("jobs/<str:job_id>", JobEndpoint.as_view()),
     path("runs", Runs.as_view()),
     path("runs/<str:run_id>", RunEndpoint.as_view()),
