@@ -19,8 +19,8 @@ NODES_BETWEEN_LOOKS = 1_000
 """Nodes asked between two looks at the clock."""
 ANSWERS_KEPT = 10_000
 
-type Stamp = Sequence[tuple[str, datetime | None]]
-"""The executors heard of, and when what each says of its nodes last changed."""
+type Stamp = Sequence[tuple[str, datetime | None, Sequence[str]]]
+"""The executors heard of, when what each says of its nodes last changed, and the fields it honours."""
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class FleetCheck:
 
     def _refresh(self, config: Configuration) -> None:
         heard = Executor.objects.filter(heard_of(config)).order_by("name")
-        stamp = list(heard.values_list("name", "nodes_changed_at"))
+        stamp = list(heard.values_list("name", "nodes_changed_at", "honours"))
         if stamp == self._stamp and len(self._answers) < ANSWERS_KEPT:
             return
         self._answers = {}

@@ -29,7 +29,7 @@ class Case:
     def check(self, actual: Mapping[str, Any]) -> None:
         """Fail unless exactly what is expected came out. Skip where Tack has no such thing."""
         wanted = {key: value for key, value in self.expect.items() if key not in FOR_PEOPLE_IN_EXPECT}
-        assert actual == wanted, f"{self.id}: {self.title}. {self.because}"
+        assert actual == wanted, f"{self.id}: {self.title}. {self.because} {_differences(actual, wanted)}"
 
     def refuse_unknown_keys(self, known: Iterable[str], expected: Iterable[str]) -> None:
         """A key that the runner does not read must never pass by being overlooked."""
@@ -71,3 +71,9 @@ def read_case(row: Mapping[str, Any], expected_keys: tuple[str, ...] = ("expect"
 
 def _expected(row: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return row["expect"] if keys == ("expect",) else {key: row[key] for key in keys if key in row}
+
+
+def _differences(actual: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Key → what came and what was wanted, of the keys that differ."""
+    keys = [key for key in {**wanted, **actual} if actual.get(key) != wanted.get(key)]
+    return {key: {"came": actual.get(key), "wanted": wanted.get(key)} for key in keys}

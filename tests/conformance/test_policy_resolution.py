@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from scheduler.config import Configuration, RetryPolicyConfiguration
-from scheduler.models import Decision
+from scheduler.metrics import Metric
+from scheduler.models import Counter, Decision
+from scheduler.settlement import FAIL_FAST
 from scheduler.settling import settle_runs
 from scheduler.states import RunState
 from tests.conformance.cases import Case, cases
@@ -47,23 +49,30 @@ def _config(given: dict[str, Any]) -> Configuration:
 @pytest.mark.parametrize("case", cases("policy_resolution.json"))
 def test_the_policy_that_decides_is_found_as_recorded(case: Case) -> None:
     case.refuse_unknown_keys(GIVEN, ("engine_decides", "deciding_policy", "gang_skip_metric_policy_label"))
-    job = case.given["job"]
-    if job["gang_cardinality"] is not None:
-        pytest.skip("there are no gangs yet")
     assert case.given["queue_lookup_available"]
     _make_policies(case)
-    fail_fast = job["fail_fast_annotation"]
     queue = make_queue(policies=tuple(case.given["queue_retry_policies"]))
-    run = make_run(
-        make_job(queue, annotations={"armadaproject.io/failFast": fail_fast} if fail_fast else {}),
-        state=ENDS[case.given["run_error_kind"]],
-    )
-    settle_runs(config=_config(case.given["config"]))
+    job = make_job(queue, **_fields(case.given["job"]))
+    run = make_run(job, state=ENDS[case.given["run_error_kind"]])
+    config = _config(case.given["config"])
+    settle_runs(config=config)
     decision = Decision.objects.filter(run=run).first()
     case.check(
         {
             "engine_decides": decision is not None,
             "deciding_policy": decision.policy_name if decision else None,
-            "gang_skip_metric_policy_label": None,
+            "gang_skip_metric_policy_label": _gang_skips(config),
         }
     )
+
+
+def _fields(job: dict[str, Any]) -> dict[str, Any]:
+    fail_fast, members = job["fail_fast_annotation"], job["gang_cardinality"]
+    fields: dict[str, Any] = {"annotations": {FAIL_FAST: fail_fast} if fail_fast else {}}
+    return fields if members is None else {**fields, "gang_id": "together", "gang_cardinality": members}
+
+
+def _gang_skips(config: Configuration) -> str | None:
+    """The policy under whose name a gang that is skipped was counted."""
+    totals = Counter.objects.totals(reset_every_seconds=config.metrics_reset_seconds)
+    return next((count.labels[0] for count, _ in totals if count.metric is Metric.GANG_SKIPS), None)
