@@ -16,7 +16,7 @@ from tests.cli.small_server import TOKEN, Answer, Asked, SmallServer, stream
 
 WORDS = (
     *("up", "demo", "agent", "person", "token", "manage", "test", "bench", "login"),
-    *("create", "apply", "update", "delete", "get", "submit", "cancel", "watch"),
+    *("create", "apply", "update", "delete", "get", "submit", "cancel", "reprioritize", "preempt", "watch"),
 )
 
 
@@ -33,7 +33,7 @@ def test_every_command_has_help_and_can_be_told_where_tack_is(tack_alone: Tack) 
     paths = [
         *("create", "create queue", "create retry-policy", "apply", "update queue", "update retry-policy"),
         *("delete queue", "delete retry-policy", "get queue", "get queues", "get retry-policy"),
-        *("get retry-policies", "get jobs", "get job", "submit", "cancel", "watch", "login"),
+        *("get retry-policies", "get jobs", "get job", "submit", "cancel", "preempt", "watch", "login"),
     ]
     for path in paths:
         out = tack_alone(*path.split(), "--help").out
