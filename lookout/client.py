@@ -38,9 +38,9 @@ from lookout.wire.errors import (
     UnexpectedAnswer,
     Unsendable,
 )
+from lookout.wire.life import Cancelled, JobSelection, LifeOfJobs, Preempting, Reprioritized
 from lookout.wire.streams import PATIENCE_SECONDS, EventSource
 from lookout.wire.views import (
-    Cancelled,
     Decision,
     Event,
     EventPage,
@@ -73,15 +73,18 @@ __all__ = [
     "Invalid",
     "Job",
     "JobDetail",
+    "JobSelection",
     "Node",
     "NotFound",
     "NotPermitted",
     "NotSignedIn",
     "NothingAnswers",
     "PolicyCheck",
+    "Preempting",
     "Problem",
     "Queue",
     "Refused",
+    "Reprioritized",
     "RetryPolicy",
     "Run",
     "SubmittedJob",
@@ -100,7 +103,7 @@ type Document = str | Mapping[str, Any]
 """A retry policy as text (YAML, JSON) or as an object."""
 
 
-class Client:
+class Client(LifeOfJobs):
     """Speaks to one Tack as one person. Close it, or use it in a `with`; one thread at a time."""
 
     def __init__(self, url: str, *, token: str = "", timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -244,11 +247,6 @@ class Client:
     def job(self, job_id: str) -> JobDetail:
         """A job with its spec and its runs. Raises NotFound."""
         return self._connection.ask_for(JobDetail, "GET", f"jobs/{_segment(job_id)}")
-
-    def cancel_jobs(self, job_ids: Sequence[str], *, reason: str = "") -> Cancelled:
-        """Cancel jobs: those waiting end at once, those running are asked to end. Twice changes nothing."""
-        body = {"jobIds": list(job_ids), "reason": reason}
-        return self._connection.ask_for(Cancelled, "POST", "jobs/cancel", body=body)
 
     # Runs and decisions
 

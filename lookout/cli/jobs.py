@@ -1,4 +1,4 @@
-"""Commands for jobs: submit, cancel, and a list of them."""
+"""Commands for jobs: submit them, list them."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -23,6 +23,7 @@ STATES = (
     "succeeded",
     "failed",
     "cancelled",
+    "preempted",
     "rejected",
 )
 
@@ -57,23 +58,6 @@ def _job_set(file: LoadedFile) -> str:
         message = f"This is a {kind}, no job file: make it with tack create -f {file.name}."
         raise file.refused([FileProblem(path="kind", message=message)])
     return next((str(value) for key, value in file.value.items() if key.lower() == "jobsetid"), "")
-
-
-@click.command("cancel", cls=words.Command)
-@click.argument("jobs", nargs=-1, required=True, metavar="JOB…")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for the history of the jobs.")
-def cancel(jobs: tuple[str, ...], reason: str) -> None:
-    """Cancel jobs. Those that run are asked to end and get their grace period."""
-    tack = words.client()
-    done = tack.cancel_jobs(jobs, reason=reason)
-    for job in done.cancelled:
-        say(f"Cancelled job {job}")
-    for job in done.cancelling:
-        say(f"Requested cancellation of job {job}")
-    for job in done.unchanged:
-        state = tack.job(job).state
-        had = "was being cancelled already" if state == "cancelling" else f"had ended already: {state}"
-        say(f"Job {job} {had}")
 
 
 def _filters(command: Callable[..., None]) -> Callable[..., None]:

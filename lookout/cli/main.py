@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from lookout.cli import job_page, jobs, login, queues, resources, retry_policies, watch, words
+from lookout.cli import job_page, jobs, life, login, queues, resources, retry_policies, watch, words
 from lookout.cli.printing import plain, say
 from lookout.client import NotSignedIn, Problem, Refused, TackError
 
@@ -66,7 +66,9 @@ for _command in (
     words.delete,
     words.get,
     jobs.submit,
-    jobs.cancel,
+    life.cancel,
+    life.reprioritize,
+    life.preempt,
     watch.watch,
 ):
     tack.add_command(_command)

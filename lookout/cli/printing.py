@@ -30,6 +30,7 @@ STATE_STYLES = {
     "failed": "red",
     "rejected": "red",
     "cancelled": "dim",
+    "preempted": "yellow",
     "lease_returned": "yellow",
     "lease_expired": "yellow",
 }

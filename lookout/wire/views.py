@@ -176,8 +176,8 @@ class Job:
 
     @property
     def has_ended(self) -> bool:
-        """Nothing follows: the job succeeded, failed, was cancelled or was rejected."""
-        return self.state in ("succeeded", "failed", "cancelled", "rejected")
+        """Nothing follows: the job succeeded, failed, was cancelled, preempted or rejected."""
+        return self.state in ("succeeded", "failed", "cancelled", "preempted", "rejected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,15 +197,6 @@ class SubmittedJob:
     job_id: str
     client_id: str = ""
     created: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancelled:
-    """Ids of jobs by what a cancellation did: ended at once, asked to end, or had ended before."""
-
-    cancelled: tuple[str, ...] = ()
-    cancelling: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

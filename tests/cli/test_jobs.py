@@ -1,4 +1,4 @@
-"""`tack submit`, `cancel`, `get jobs`, `get job`: what people read, and what programs read."""
+"""`tack submit`, `get jobs`, `get job`: what people read, and what programs read."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -109,24 +109,6 @@ def test_a_job_file_is_not_created_but_told_how_to_submit_it(tack: Tack, job_fil
     said = tack("create", "-f", str(job_file))
     assert said.code == 1
     assert f"This is a job file: submit it with tack submit {job_file}." in said.err
-
-
-def test_cancel_tells_what_became_of_each(server: SmallServer, tack: Tack) -> None:
-    server.on("POST jobs/cancel", {"cancelled": ["a"], "cancelling": ["b"], "unchanged": ["c", "d"]})
-    for job, state in (("c", "failed"), ("d", "cancelling")):
-        server.on(f"GET jobs/{job}", job_view(job, state=state) | {"spec": {}, "runs": []})
-    said = tack("cancel", "a", "b", "c", "d", "--reason", "enough")
-    assert said.out.splitlines() == [
-        "Cancelled job a",
-        "Requested cancellation of job b",
-        "Job c had ended already: failed",
-        "Job d was being cancelled already",
-    ]
-    assert server.asked[0].body == {"jobIds": ["a", "b", "c", "d"], "reason": "enough"}
-
-
-def test_cancel_without_a_job_is_a_usage_error(tack: Tack) -> None:
-    assert tack("cancel").code == 2
 
 
 def test_get_jobs_sends_every_filter(server: SmallServer, tack: Tack) -> None:
