@@ -6,6 +6,14 @@ from scheduler.models.counters import Counter
 from scheduler.models.decisions import Decision
 from scheduler.models.events import Event
 from scheduler.models.fleet import Executor, Node, Pool, PoolRound
+from scheduler.models.history import (
+    FailureDay,
+    FailureHour,
+    HistoryMark,
+    JobTotal,
+    NodeFailureDay,
+    RetryHour,
+)
 from scheduler.models.jobs import Job, JobSet, JobSpec
 from scheduler.models.policies import RetryPolicy, RetryPolicyVersion
 from scheduler.models.queues import Queue, QueuePolicy
@@ -19,14 +27,20 @@ __all__ = [
     "Decision",
     "Event",
     "Executor",
+    "FailureDay",
+    "FailureHour",
+    "HistoryMark",
     "Job",
     "JobSet",
     "JobSpec",
+    "JobTotal",
     "Node",
+    "NodeFailureDay",
     "Pool",
     "PoolRound",
     "Queue",
     "QueuePolicy",
+    "RetryHour",
     "RetryPolicy",
     "RetryPolicyVersion",
     "Run",

@@ -85,6 +85,8 @@ class Decision(models.Model):
         indexes = [
             # The decisions of a policy, newest first.
             models.Index(fields=["policy_name", "-decided_at"], name="decision_of_policy"),
+            # The newest decisions, and those that are not in the roll-ups yet.
+            models.Index(fields=["-decided_at", "-run"], name="decision_newest"),
         ]
 
     def __str__(self) -> str:

@@ -164,6 +164,8 @@ class Job(models.Model):
     state_changed_at = models.DateTimeField()
     submitted_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
+    recorded_at = models.DateTimeField(null=True)
+    """When the end reached the database. Set by the database itself, with `ended_at`: no verb can forget it."""
     cancel_requested_at = models.DateTimeField(null=True)
     cancel_user = models.TextField(blank=True)
     cancel_reason = models.TextField(blank=True)
@@ -232,6 +234,8 @@ class Job(models.Model):
             # The jobs page: newest first, of one queue or of all.
             models.Index(F("queue"), F("submitted_at").desc(), F("id").desc(), name="job_by_queue"),
             models.Index(F("submitted_at").desc(), F("id").desc(), name="job_newest"),
+            # What ended since totals were last counted, and what retention deletes first.
+            models.Index(F("recorded_at"), name="job_by_end", condition=Q(recorded_at__isnull=False)),
         ]  # fmt: skip
 
     def __str__(self) -> str:

@@ -191,6 +191,8 @@ class Run(models.Model):
             ),
             # Failures of a node and of a category, newest first.
             models.Index(F("category"), F("ended_at").desc(), name="run_by_category", condition=~Q(category="")),
+            # What is not in the roll-ups yet: ended runs in the order they were recorded.
+            models.Index(F("recorded_at"), name="run_by_end", condition=Q(recorded_at__isnull=False)),
         ]  # fmt: skip
 
     def __str__(self) -> str:
