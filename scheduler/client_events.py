@@ -151,10 +151,15 @@ def reprioritizing(new_priority: int, *, requestor: str) -> dict[str, Any]:
 reprioritized = reprioritizing
 
 
+_CONTAINER_CAUSES = {"OOMKilled": "OOM", "Evicted": "Evicted", "DeadlineExceeded": "DeadlineExceeded"}
+
+
 def _container_status(container: dict[str, Any]) -> dict[str, Any]:
+    reason = container.get("reason", "")
     return {
         "name": container.get("name", ""),
         "exitCode": container.get("exitCode"),
         "message": container.get("message", ""),
-        "reason": container.get("reason", ""),
+        "reason": reason,
+        "cause": _CONTAINER_CAUSES.get(reason, "Error"),
     }

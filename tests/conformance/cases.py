@@ -55,18 +55,23 @@ def _parameter(row: Mapping[str, Any], expected_keys: tuple[str, ...]) -> Any:
 
 def read_case(row: Mapping[str, Any], expected_keys: tuple[str, ...] = ("expect",)) -> Case:
     """A case from its row in a file, by the rules of the data's README."""
-    tack = row.get("tack")
+    tack, known_by = row.get("tack"), _known_by(row)
     if isinstance(tack, str):
         if not tack.startswith("not applicable:"):
-            raise ValueError(f"{row['id']}: tack says {tack!r}, which no rule covers.")
-        return Case(id=row["id"], title=row.get("title", ""), given={}, expect={}, not_applicable=tack)
+            raise ValueError(f"{known_by}: tack says {tack!r}, which no rule covers.")
+        return Case(id=known_by, title=row.get("title", ""), given={}, expect={}, not_applicable=tack)
     own = dict(tack or {})
     because = str(own.pop("because", ""))
     expect = own.pop("expect", None)
     if expect is None:
         expect = _expected(row, expected_keys)
     given = {key: value for key, value in row.items() if key not in FOR_PEOPLE and key not in expected_keys}
-    return Case(id=row["id"], title=row.get("title", ""), given=given | own, expect=expect, because=because)
+    return Case(id=known_by, title=row.get("title", ""), given=given | own, expect=expect, because=because)
+
+
+def _known_by(row: Mapping[str, Any]) -> str:
+    """A case's id; rows of client_events.json are known by what they are about."""
+    return str(row.get("id") or row.get("internal_error_kind") or row["event"])
 
 
 def _expected(row: Mapping[str, Any], keys: tuple[str, ...]) -> Any:

@@ -7,8 +7,9 @@ import pytest
 
 from policies.documents import DocumentInvalid, policy_from_object
 from policies.policy import Policy
-from scheduler.administration import create_queue, delete_queue, set_cordon, update_queue
+from scheduler.administration import create_queue, delete_queue, update_queue
 from scheduler.config import Configuration
+from scheduler.cordoning import cordon_queue
 from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound, SchedulerError
 from scheduler.publishing import apply_policy, create_policy, delete_policy, update_policy
 from scheduler.queries.queues import queue_rows
@@ -47,8 +48,8 @@ OPERATIONS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "create_queue": lambda given: create_queue(spec=_queue(given), actor=OLGA),
     "update_queue": lambda given: update_queue(spec=_queue(given), actor=OLGA),
     "delete_queue": lambda given: delete_queue(**_only(given), actor=OLGA),
-    "cordon_queue": lambda given: set_cordon(queue=_only(given)["name"], cordoned=True, actor=OLGA),
-    "uncordon_queue": lambda given: set_cordon(queue=_only(given)["name"], cordoned=False, actor=OLGA),
+    "cordon_queue": lambda given: cordon_queue(queue=_only(given)["name"], cordoned=True, actor=OLGA),
+    "uncordon_queue": lambda given: cordon_queue(queue=_only(given)["name"], cordoned=False, actor=OLGA),
     "create_policy": lambda given: create_policy(policy=_policy(given), actor=OLGA, config=CONFIG),
     "update_policy": lambda given: update_policy(policy=_policy(given), actor=OLGA, config=CONFIG),
     "apply_policy": lambda given: apply_policy(policy=_policy(given), actor=OLGA, config=CONFIG),
