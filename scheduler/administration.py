@@ -61,15 +61,6 @@ def attach_policies(*, queue: str, policies: Sequence[str], actor: Actor) -> boo
 
 
 @transaction.atomic
-def set_cordon(*, queue: str, cordoned: bool, actor: Actor) -> bool:
-    """Stop or resume starting jobs of a queue; it takes jobs all the same. Returns whether anything changed."""
-    actor.require(Permission.CREATE_QUEUE)
-    row = _locked(queue)
-    before = _spec_of(row)
-    return _write(row, before, replace(before, cordoned=cordoned), ChangeKind.UPDATE_QUEUE, actor)
-
-
-@transaction.atomic
 def delete_queue(*, name: str, actor: Actor) -> bool:
     """Delete a queue that never had a job, with its attachments and empty job sets.
 

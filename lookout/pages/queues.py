@@ -20,10 +20,10 @@ from scheduler.administration import (
     attach_policies,
     create_queue,
     delete_queue,
-    set_cordon,
     update_queue,
 )
 from scheduler.configured import configuration
+from scheduler.cordoning import cordon_queue
 from scheduler.errors import AlreadyExists, Conflict, Invalid
 from scheduler.queries.names import policy_names
 from scheduler.queries.queues import QueueRow, queue_detail, queue_rows
@@ -105,7 +105,8 @@ def attach_to_chosen(request: PageRequest) -> HttpResponse:
 def cordon(request: PageRequest, name: str) -> HttpResponse:
     """Stop or resume starting jobs of the queue."""
     cordoned = request.POST.get("cordoned") == "true"
-    if set_cordon(queue=name, cordoned=cordoned, actor=request.actor):
+    reason = request.POST.get("reason", "").strip()
+    if cordon_queue(queue=name, cordoned=cordoned, reason=reason, actor=request.actor):
         tasks.ring_rounds()
         messages.success(
             request, f"Queue {name} {'starts no more jobs' if cordoned else 'starts jobs again'}."

@@ -117,7 +117,10 @@ class Run(models.Model):
     """Its job's, once more: an index leads from a queue to what is to be settled of it. The job's key guards it."""
     number = models.PositiveIntegerField()
     """1 for the first try."""
-    executor = models.ForeignKey(Executor, models.PROTECT, related_name="runs", db_index=False)
+    executor = models.ForeignKey(
+        Executor, models.DO_NOTHING, related_name="runs", db_index=False, db_constraint=False
+    )
+    """Its runs outlive an executor that is taken away."""
     node = models.CharField(max_length=253)
     node_id = models.CharField(max_length=253)
     """The value of the node id label: what avoidance goes by."""

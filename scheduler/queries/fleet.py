@@ -27,22 +27,23 @@ from scheduler.placement import NodeCapacity, Requirements, taints_of
 from scheduler.states import ACTIVE_RUN_STATES, JobState
 
 _OTHER_RESOURCES = """
-    SELECT r.executor_id, r.node, r.queue_id, resource.key, sum(resource.value::bigint)
+    SELECT r.executor_id, r.node, r.queue_id, r.priority_class, resource.key, sum(resource.value::bigint)
       FROM scheduler_run r
       JOIN scheduler_executor e ON e.name = r.executor_id
 CROSS JOIN LATERAL jsonb_each_text(r.resources) AS resource
      WHERE r.state IN ('leased', 'pending', 'running') AND r.resources <> '{}' AND e.pool_id = ANY(%s)
-  GROUP BY 1, 2, 3, 4
+  GROUP BY 1, 2, 3, 4, 5
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeUse:
-    """What the active runs of one queue hold of one node."""
+    """What the active runs of one queue and priority class hold of one node."""
 
     executor: str
     node: str
     queue: str
+    priority_class: str = ""
     runs: int
     cpu_millicores: int
     memory_bytes: int
@@ -117,12 +118,12 @@ def pools_with_work() -> list[str]:
 
 
 def node_uses(*, pools: Iterable[str]) -> list[NodeUse]:
-    """What active runs hold, per node and queue, in two queries."""
+    """What active runs hold, per node, queue and priority class, in two queries."""
     wanted = list(pools)
     others = _other_resources(wanted)
     rows = (
         Run.objects.filter(state__in=ACTIVE_RUN_STATES, executor__pool__in=wanted)
-        .values_list("executor_id", "node", "queue_id")
+        .values_list("executor_id", "node", "queue_id", "priority_class")
         .annotate(runs=Count("id"), cpu=Sum("cpu_request_millicores"), memory=Sum(_reserved()))
     )
     return [
@@ -130,12 +131,13 @@ def node_uses(*, pools: Iterable[str]) -> list[NodeUse]:
             executor=executor,
             node=node,
             queue=queue,
+            priority_class=priority_class,
             runs=runs,
             cpu_millicores=int(cpu),
             memory_bytes=int(memory),
-            resources=others.get((executor, node, queue), {}),
+            resources=others.get((executor, node, queue, priority_class), {}),
         )
-        for executor, node, queue, runs, cpu, memory in rows
+        for executor, node, queue, priority_class, runs, cpu, memory in rows
     ]
 
 
@@ -185,12 +187,12 @@ def _reserved() -> Greatest:
     )
 
 
-def _other_resources(pools: list[str]) -> dict[tuple[str, str, str], dict[str, int]]:
-    found: dict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
+def _other_resources(pools: list[str]) -> dict[tuple[str, str, str, str], dict[str, int]]:
+    found: dict[tuple[str, str, str, str], dict[str, int]] = defaultdict(dict)
     with connection.cursor() as cursor:
         cursor.execute(_OTHER_RESOURCES, [pools])
-        for executor, node, queue, name, amount in cursor.fetchall():
-            found[executor, node, queue][name] = int(amount)
+        for executor, node, queue, priority_class, name, amount in cursor.fetchall():
+            found[executor, node, queue, priority_class][name] = int(amount)
     return found
 
 

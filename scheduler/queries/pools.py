@@ -1,52 +1,25 @@
 """The state of a pool that a round plans with, read in a constant number of queries outside any transaction."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
-from django.db import connection
 from django.db.models.functions import Now
 
 from scheduler.config import Configuration
 from scheduler.models import Pool, Queue
-from scheduler.models.ulids import ulid_of
-from scheduler.placement import Requirements, reserved_memory
-from scheduler.planning import (
-    LEASES_PER_ROUND,
-    NodeState,
-    PoolState,
-    QueuedJob,
-    QueueState,
-    TokenBucket,
-    Use,
-)
+from scheduler.planning import NodeState, Plan, PoolState, PriorityClass, QueueState, TokenBucket, Use
 from scheduler.queries.fleet import NodeUse, fleet_nodes, node_uses
+from scheduler.queries.giving_way import runs_that_may_give_way
+from scheduler.queries.queued import waiting_jobs
+
+TOLD = ("unplaced", "held", "gangs", "limited")
+"""What a round keeps of what its plan said, by the names of its columns."""
 
 type Rates = Mapping[str, tuple[float, str]]
 """Stored buckets: name of a queue, or empty for the pool → tokens and the time they were counted."""
-
-# The hash only thins out equal jobs: should two shapes ever share one, some wait for the next round.
-_WAITING_JOBS = """
-    SELECT id, queue_id, version, priority, submitted_at, cpu_request_millicores, memory_request_bytes,
-           memory_limit_bytes, resources::text, node_selector::text, avoided_nodes
-      FROM (SELECT looked_at.*,
-                   row_number() OVER (PARTITION BY queue_id, shape ORDER BY priority, submitted_at, id) AS nth
-              FROM scheduler_queue q
-        CROSS JOIN LATERAL (
-                   SELECT j.*, hash_record_extended(
-                              (cpu_request_millicores, memory_request_bytes, memory_limit_bytes, resources,
-                               node_selector, avoided_nodes), 0) AS shape
-                     FROM scheduler_job j
-                    WHERE j.queue_id = q.name AND j.state = 'queued'
-                 ORDER BY priority, submitted_at, id
-                    LIMIT %s) AS looked_at
-             WHERE NOT q.cordoned) AS numbered
-     WHERE nth <= %s
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,22 +30,8 @@ class PoolSnapshot:
     at: datetime
     round_number: int
     """Of the last round written; a plan holds only while no other has been written."""
-    unplaced: Mapping[str, str]
-    held: Mapping[str, str]
-
-
-class _Waiting(NamedTuple):
-    id: UUID
-    queue: str
-    version: int
-    priority: int
-    submitted_at: datetime
-    cpu_millicores: int
-    memory_request: int | None
-    memory_limit: int | None
-    resources: str
-    node_selector: str
-    avoided_nodes: Sequence[str]
+    told: Mapping[str, Any]
+    """What that round said of jobs it did not place, in the shape of `told_of`."""
 
 
 def pool_snapshot(pool: str, *, config: Configuration) -> PoolSnapshot | None:
@@ -82,32 +41,62 @@ def pool_snapshot(pool: str, *, config: Configuration) -> PoolSnapshot | None:
     """
     last = Pool.objects.filter(name=pool).values_list(
         "last_round__number",
-        "last_round__unplaced",
-        "last_round__held",
         "last_round__rates",
+        *(f"last_round__{name}" for name in TOLD),
         Now(),
         named=False,
     )
     if (found := last.first()) is None:
         return None
-    number, unplaced, held, rates, now = found
+    number, rates, *told, now = found
     uses = node_uses(pools=[pool])
     buckets = _Buckets(rates or {}, now, config)
+    queues = _queues(uses, buckets, config)
     state = PoolState(
         nodes=_nodes(pool, uses, config),
-        queues=_queues(uses, buckets, config),
+        queues=queues,
+        running=runs_that_may_give_way(pool, (job for queue in queues for job in queue.jobs), config=config),
         rate=buckets.of_pool(),
-        node_id_label=config.node_id_label,
+        **_rules(pool, config),
     )
     return PoolSnapshot(
-        state=state, at=now, round_number=number or 0, unplaced=unplaced or {}, held=held or {}
+        state=state,
+        at=now,
+        round_number=number or 0,
+        told={name: value or {} for name, value in zip(TOLD, told, strict=True)},
     )
+
+
+def told_of(planned: Plan) -> dict[str, Any]:
+    """What a plan says of jobs it does not place, as the round keeps it."""
+    return {
+        "unplaced": dict(planned.unplaced),
+        "held": dict(planned.held),
+        "gangs": {queue: dict(reasons) for queue, reasons in planned.gangs.items()},
+        "limited": {queue: dict(reasons) for queue, reasons in planned.limited.items()},
+    }
 
 
 def stored_rates(pool: TokenBucket, queues: Mapping[str, TokenBucket]) -> dict[str, tuple[float, str]]:
     """The buckets as a round keeps them; a full one needs no keeping."""
     buckets = {"": pool, **queues}
     return {name: (b.tokens, b.at.isoformat()) for name, b in buckets.items() if not b.is_full}
+
+
+def _rules(pool: str, config: Configuration) -> dict[str, Any]:
+    """What a plan goes by besides rows."""
+    classes = config.priority_classes
+    limits = {name: found.limits_in(pool) for name, found in classes.items()}
+    return {
+        "node_id_label": config.node_id_label,
+        "priority_classes": {
+            name: PriorityClass(name=name, priority=found.priority, preemptible=found.preemptible)
+            for name, found in classes.items()
+        },
+        "fair_share_resources": config.fair_share_resources,
+        "protected_fraction": config.protected_fraction_of_fair_share,
+        "limits": {name: limit for name, limit in limits.items() if limit},
+    }
 
 
 class _Buckets:
@@ -150,7 +139,7 @@ def _queues(uses: Sequence[NodeUse], buckets: _Buckets, config: Configuration) -
     by_queue: dict[str, list[NodeUse]] = defaultdict(list)
     for use in uses:
         by_queue[use.queue].append(use)
-    waiting = _waiting_jobs(config)
+    waiting = waiting_jobs(config)
     queues = Queue.objects.order_by("name").values_list("name", "priority_factor", "cordoned")
     return [
         QueueState(
@@ -158,11 +147,20 @@ def _queues(uses: Sequence[NodeUse], buckets: _Buckets, config: Configuration) -
             priority_factor=factor,
             cordoned=cordoned,
             used=_sum(by_queue[name]),
-            jobs=waiting[name],
+            used_by_class=_by_class(by_queue[name], config),
+            jobs=waiting[name].jobs if name in waiting else (),
             rate=buckets.of_queue(name),
+            looked_back=config.max_queue_lookback if name in waiting and waiting[name].is_cut else 0,
         )
         for name, factor, cordoned in queues
     ]
+
+
+def _by_class(uses: Iterable[NodeUse], config: Configuration) -> dict[str, Use]:
+    found: dict[str, list[NodeUse]] = defaultdict(list)
+    for use in uses:
+        found[use.priority_class or config.default_priority_class_name].append(use)
+    return {name: _sum(theirs) for name, theirs in found.items()}
 
 
 def _sum(uses: Iterable[NodeUse]) -> Use:
@@ -174,44 +172,3 @@ def _sum(uses: Iterable[NodeUse]) -> Use:
         for name, amount in use.resources.items():
             resources[name] += amount
     return Use(cpu_millicores=cpu, memory_bytes=memory, resources=resources)
-
-
-def _waiting_jobs(config: Configuration) -> Mapping[str, Sequence[QueuedJob]]:
-    """The queued jobs of each queue within the look-back limit, equal ones thinned out, in one query."""
-    by_queue: dict[str, list[QueuedJob]] = defaultdict(list)
-    known: dict[tuple[Any, ...], Requirements] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_WAITING_JOBS, [config.max_queue_lookback, _most_at_once(config)])
-        for waiting in map(_Waiting._make, cursor):
-            by_queue[waiting.queue].append(_queued_job(waiting, known))
-    return by_queue
-
-
-def _most_at_once(config: Configuration) -> int:
-    """Of equal jobs of a queue a round needs no more than it could start."""
-    if config.maximum_per_queue_scheduling_rate:
-        return min(LEASES_PER_ROUND, config.maximum_per_queue_scheduling_burst)
-    return LEASES_PER_ROUND
-
-
-def _queued_job(waiting: _Waiting, known: dict[tuple[Any, ...], Requirements]) -> QueuedJob:
-    shape = (*waiting[5:-1], tuple(waiting.avoided_nodes))
-    if (requirements := known.get(shape)) is None:
-        requirements = known[shape] = _requirements(waiting)
-    return QueuedJob(
-        id=ulid_of(waiting.id),
-        version=waiting.version,
-        priority=waiting.priority,
-        submitted_at=waiting.submitted_at,
-        requirements=requirements,
-    )
-
-
-def _requirements(waiting: _Waiting) -> Requirements:
-    return Requirements.from_amounts(
-        cpu_millicores=waiting.cpu_millicores,
-        memory_bytes=reserved_memory(request=waiting.memory_request, limit=waiting.memory_limit),
-        resources=json.loads(waiting.resources),
-        node_selector=json.loads(waiting.node_selector),
-        avoided_nodes=waiting.avoided_nodes,
-    )

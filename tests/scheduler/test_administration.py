@@ -9,7 +9,8 @@ from django.db import connection
 
 from policies.documents import DocumentInvalid
 from scheduler.actors import Actor, NotPermitted, QueueVerb
-from scheduler.administration import attach_policies, create_queue, delete_queue, set_cordon, update_queue
+from scheduler.administration import attach_policies, create_queue, delete_queue, update_queue
+from scheduler.cordoning import cordon_queue
 from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound
 from scheduler.models import Change, JobSet, Queue, QueuePolicy
 from scheduler.publishing import delete_policy
@@ -120,8 +121,8 @@ def test_policies_that_do_not_exist_are_all_named_and_nothing_changes(olga: Acto
 def test_a_cordon_keeps_everything_else(olga: Actor) -> None:
     make_policy("a")
     make_queue(policies=("a",), labels={"x": "y"})
-    assert set_cordon(queue="nightly", cordoned=True, actor=olga)
-    assert not set_cordon(queue="nightly", cordoned=True, actor=olga)
+    assert cordon_queue(queue="nightly", cordoned=True, actor=olga)
+    assert not cordon_queue(queue="nightly", cordoned=True, actor=olga)
     spec = queue_detail("nightly").spec
     assert (spec.cordoned, spec.retry_policies, spec.labels) == (True, ("a",), {"x": "y"})
 

@@ -302,12 +302,12 @@ def test_once_a_closing_heartbeat_is_recorded_no_lease_follows_it(monkeypatch: p
     threads = ThreadPoolExecutor(1)
     closing: list[Future[object]] = []
 
-    def lease_while_the_agent_closes(*leases: Any, **where: Any) -> None:
+    def lease_while_the_agent_closes(*leases: Any, **where: Any) -> Any:
         monkeypatch.setattr(leasing, "_lease", written)
         closing.append(threads.submit(in_a_thread, lambda: record_heartbeat(heartbeat)))
         with pytest.raises(TimeoutError):
             closing[0].result(timeout=0.5)
-        written(*leases, **where)
+        return written(*leases, **where)
 
     monkeypatch.setattr(leasing, "_lease", lease_while_the_agent_closes)
     with threads:
@@ -347,10 +347,10 @@ def test_the_loser_of_the_lock_leaves_a_mark_and_the_winner_answers_it(
     losers: list[RoundResult] = []
     written = leasing._lease
 
-    def lease_while_another_tries(*leases: Any, **where: Any) -> None:
+    def lease_while_another_tries(*leases: Any, **where: Any) -> Any:
         monkeypatch.setattr(leasing, "_lease", written)
         losers.append(elsewhere(_late_round))
-        written(*leases, **where)
+        return written(*leases, **where)
 
     monkeypatch.setattr(leasing, "_lease", lease_while_another_tries)
     assert round_now() == RoundResult(placed=1, again=True)
