@@ -18,6 +18,8 @@ from django.conf import settings
 from lookout.embedded.children import end_with_parent
 
 SWEEP_SECONDS = 1.0
+ADD_UP_SECONDS = 10.0
+"""What ended since then is counted whenever unfiltered groups are read."""
 
 app = Celery("tack", broker=settings.BROKER_URL)
 app.conf.update(
@@ -51,6 +53,11 @@ app.conf.update(
             "task": "scheduler.tasks.sweep",
             "schedule": SWEEP_SECONDS,
             "options": {"expires": SWEEP_SECONDS},
+        },
+        "add up": {
+            "task": "scheduler.tasks.add_up",
+            "schedule": ADD_UP_SECONDS,
+            "options": {"expires": ADD_UP_SECONDS},
         },
     },
 )

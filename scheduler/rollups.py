@@ -19,7 +19,7 @@ def roll_up(*, seconds: float = PATIENCE_SECONDS) -> bool:
     """Close every hour that is over, and count the jobs whose end was recorded since the last time.
 
     Each step is a transaction, so that an end at any moment loses nothing and counts nothing twice. Returns
-    whether there is more to do: after a long pause, or where somebody else is at it.
+    whether there is more to do than there was time for. Where somebody else is at it, there is nothing to do.
     """
     until = time.monotonic() + seconds
     while close_next_hour() or count_ended_jobs():

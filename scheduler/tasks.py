@@ -17,6 +17,7 @@ from scheduler.models import Bell, Counter, Vigil
 from scheduler.queries.fleet import pools_with_work
 from scheduler.queries.schedulability import FleetCheck
 from scheduler.queries.unsettled import any_unsettled
+from scheduler.rollups import roll_up
 from scheduler.settling import settle_runs
 
 TASK_SECONDS = 0.2
@@ -68,6 +69,12 @@ def sweep() -> None:
         settle()
     place()
     Counter.objects.forget(reset_every_seconds=config.metrics_reset_seconds)
+
+
+@shared_task
+def add_up() -> None:
+    """Every few seconds: close the hours that are over, and count the jobs that have ended."""
+    roll_up()
 
 
 def ring_settle() -> None:

@@ -50,7 +50,7 @@ class RollUp:
         sums = ", ".join(f"{name} = old.{name} + excluded.{name}" for name in measures)
         with connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO {self.table} AS old ({', '.join([*keys, *measures])}) "  # noqa: S608
+                f"INSERT INTO {self.table} AS old ({', '.join([*keys, *measures])}) "
                 f"{self.counted('%(begin)s', '%(end)s', bucket=self.unit)} "
                 f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {sums}",
                 {"begin": begin, "end": end},
