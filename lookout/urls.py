@@ -10,13 +10,15 @@ from lookout.pages import (
     health,
     job,
     jobs,
+    life,
     policies,
     policy_edit,
     queues,
     sign_in,
 )
+from lookout.pages.life_words import Word
 
-# Whatever makes something new lies outside of its place: a policy or a queue may be called "new".
+# What is about several or makes something new lies outside of its place: a policy or a queue may be called "new".
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="jobs"), name="start"),
     path("healthz", health.healthz, name="healthz"),
@@ -27,7 +29,12 @@ urlpatterns = [
     path("find", find.find, name="find"),
     path("jobs", jobs.jobs, name="jobs"),
     path("jobs/<str:job_id>", job.job, name="job"),
-    path("jobs/<str:job_id>/cancel", job.cancel_job, name="cancel-job"),
+    path("jobs/<str:job_id>/cancel", life.of_job, {"word": Word.CANCEL}, name="cancel-job"),
+    path("jobs/<str:job_id>/reprioritize", life.of_job, {"word": Word.REPRIORITIZE}, name="reprioritize-job"),
+    path("jobs/<str:job_id>/preempt", life.of_job, {"word": Word.PREEMPT}, name="preempt-job"),
+    path("cancel-jobs", life.of_selection, {"word": Word.CANCEL}, name="cancel-jobs"),
+    path("reprioritize-jobs", life.of_selection, {"word": Word.REPRIORITIZE}, name="reprioritize-jobs"),
+    path("preempt-jobs", life.of_selection, {"word": Word.PREEMPT}, name="preempt-jobs"),
     path("jobs/<str:job_id>/spec", job.job_spec, name="job-spec"),
     path("runs/<uuid:run_id>/output", job.output_of_run, name="run-output"),
     path("policies", policies.policies, name="policies"),

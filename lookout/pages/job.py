@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from lookout.pages.bar import jobs_address
 from lookout.pages.course import Leg, Turn, course_of
+from lookout.pages.life import asks_of
 from lookout.pages.shell import PageRequest, page, show
 from lookout.pages.side_by_side import side_by_side
 from lookout.pages.spec import spec_yaml
@@ -21,9 +20,6 @@ from lookout.pages.why import why
 from lookout.printouts import Printout, readable
 from lookout.templatetags.figures import cores
 from policies.quantity import rounded_bytes
-from scheduler import tasks
-from scheduler.actors import Actor, Permission, QueueVerb
-from scheduler.cancelling import cancel_jobs
 from scheduler.models import Job, RunOutput
 from scheduler.models.clock import database_now
 from scheduler.queries.jobs import JobDetail, decision_of, job_detail
@@ -54,28 +50,9 @@ def job(request: PageRequest, job_id: str) -> HttpResponse:
         "events": _events(detail),
         "events_cut": detail.more_events,
         "spec_lines": spec_text(detail).splitlines(),
-        "may_cancel": may_cancel(detail.job, request.actor),
+        "asks": asks_of(detail.job, request.actor),
     }
     return show(request, "job/job.html", context, place="jobs", part="live")
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@page
-def cancel_job(request: PageRequest, job_id: str) -> HttpResponse:
-    """The question before a job is cancelled; sent, it is."""
-    detail = job_detail(job_id)
-    if request.method != "POST":
-        return show(request, "job/cancel.html", {"job": detail.job}, place="jobs", part="question")
-    reason = request.POST.get("reason", "").strip()
-    done = cancel_jobs(job_ids=[detail.job.id], reason=reason, actor=request.actor)
-    if done.cancelled:
-        tasks.ring_rounds()
-        messages.success(request, "The job is cancelled.")
-    elif done.cancelling:
-        messages.success(request, "The job is being cancelled; its run is given time to end.")
-    else:
-        messages.info(request, "The job had ended already.")
-    return redirect("job", detail.job.id)
 
 
 @require_safe
@@ -93,11 +70,6 @@ def output_of_run(request: PageRequest, run_id: UUID) -> HttpResponse:
     output = run_output(str(run_id))
     kept = bytes(output.head) + bytes(output.tail) if output else b""
     return _file(kept, f"run-{run_id}.log", "application/octet-stream")
-
-
-def may_cancel(job: Job, actor: Actor) -> bool:
-    """Whether the verb would let this person cancel."""
-    return Permission.CANCEL_ANY_JOBS in actor.permissions or job.queue.allows(actor, QueueVerb.CANCEL)
 
 
 def spec_text(detail: JobDetail) -> str:

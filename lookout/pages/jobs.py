@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from lookout.filters import FIELD_OF, FIELDS, FilterInvalid, FilterProblem, job_filter
 from lookout.pages.bar import BESIDES, chips, filters_of, jobs_address, tally, with_added
+from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
 from policies.quantity import rounded_bytes
 from scheduler.errors import Invalid, NotFound
@@ -97,6 +98,7 @@ def jobs(request: PageRequest) -> HttpResponse:
             "came_in": found.came_in,
             "empty": _empty(query, counts),
             "first": found.page.rows[0].job.id if found.page.rows else "",
+            "asks": asks_of_list(query, request.actor) if found.page.rows else [],
         },
     )
 

@@ -33,6 +33,8 @@ def why(job: Job, runs: Sequence[Run], *, waiting_because: str = "", end_message
     if state in (JobState.CANCELLED, JobState.CANCELLING):
         return _cancelled(job, state)
     last = runs[-1] if runs else None
+    if state is JobState.PREEMPTED:
+        return Why(colour="preempted", line="Preempted: its run gave way.", more=end_message)
     if last is None:
         return Why(colour="queued", line="Waiting for a node.", more=waiting_because)
     if state is JobState.SUCCEEDED:
@@ -46,7 +48,16 @@ def why(job: Job, runs: Sequence[Run], *, waiting_because: str = "", end_message
         )
     if state is JobState.QUEUED:
         return Why(colour="queued", line=_queued(last), more=waiting_because)
+    if is_to_give_way(job, last):
+        line = f"Being preempted; its run is given time to end. Asked for by {job.preempt_user}."
+        return Why(colour="preempted", line=line, more=job.preempt_reason)
     return Why(colour=_active_colour(last), line=_active(last), more=_before(runs))
+
+
+def is_to_give_way(job: Job, last: Run) -> bool:
+    """Somebody asked for the preemption of its run, which has not ended."""
+    asked_at = job.preempt_requested_at
+    return RunState(last.state).is_active and asked_at is not None and asked_at >= last.leased_at
 
 
 def _failed(runs: Sequence[Run], last: Run) -> Why:
@@ -174,7 +185,7 @@ def _ended(run: Run) -> str:
         return "succeeded"
     if state in (RunState.LEASE_RETURNED, RunState.LEASE_EXPIRED):
         return f"ended, as {_what(run)}"
-    return f"failed: {_what(run)}"
+    return "gave way" if state is RunState.PREEMPTED else f"failed: {_what(run)}"
 
 
 def _error(run: Run) -> str:

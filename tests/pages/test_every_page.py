@@ -17,6 +17,7 @@ from tests.pages.stories import succeeded_job
 STATIC = Path(__file__).parents[2] / "lookout" / "static" / "lookout"
 ADDRESSES = (
     "/jobs", "/jobs?queue=nightly&filter=state", "/jobs?state=nothing", "/jobs/{job}", "/jobs/{job}?open=1", "/jobs/{job}/cancel",
+    "/jobs/{job}/reprioritize", "/jobs/{job}/preempt", "/cancel-jobs?queue=nightly", "/preempt-jobs?queue=nightly&jobSet=a",
     "/policies", "/new-policy", "/policies/oom-grow", "/policies/oom-grow/edit", "/policies/oom-grow/delete",
     "/queues", "/new-queue", "/queues/nightly", "/queues/nightly/edit", "/queues/nightly/delete", "/fleet",
     "/jobs/unknown", "/sign-in", "/sign-in/x", "/nothing-here",

@@ -1,0 +1,203 @@
+"""Questions before jobs are cancelled, reprioritised or preempted: one job, or those of the filter in the address."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from lookout.batches import until_done
+from lookout.filters import address_of, job_filter
+from lookout.pages import life_words as words
+from lookout.pages.bar import filters_of, jobs_address
+from lookout.pages.life_words import Word
+from lookout.pages.shell import PageRequest, page, show
+from scheduler import tasks
+from scheduler.actors import Actor, Permission, QueueVerb
+from scheduler.cancelling import cancel_jobs, cancel_selected
+from scheduler.configured import configuration
+from scheduler.errors import Invalid
+from scheduler.models import Job, Queue
+from scheduler.preempting import preempt_jobs, preempt_selected
+from scheduler.queries.jobs import find_job, state_counts
+from scheduler.reprioritising import reprioritize_jobs, reprioritize_selected
+from scheduler.selection import OPEN_JOB_STATES, Selection
+from scheduler.states import JobState
+
+READ = ["GET", "HEAD", "POST"]
+_MAY = {
+    Word.CANCEL: (QueueVerb.CANCEL, Permission.CANCEL_ANY_JOBS),
+    Word.REPRIORITIZE: (QueueVerb.REPRIORITIZE, Permission.REPRIORITIZE_ANY_JOBS),
+    Word.PREEMPT: (QueueVerb.PREEMPT, Permission.PREEMPT_ANY_JOBS),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """A question that a page leads to."""
+
+    word: Word
+    address: str
+    may: bool = True
+    what: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{words.VERB[self.word]}{self.what}…"
+
+    @property
+    def is_grave(self) -> bool:
+        """What is asked cannot be taken back."""
+        return self.word is not Word.REPRIORITIZE
+
+
+def _may(word: Word, of: Job | Selection, actor: Actor) -> bool:
+    """Whether the verb would let this person do it. Whoever may do it anywhere costs no look at the queue."""
+    verb, permission = _MAY[word]
+    if permission in actor.permissions:
+        return True
+    queue = of.queue if isinstance(of, Job) else Queue.objects.filter(name=of.queue).first()
+    return queue is not None and queue.allows(actor, verb)
+
+
+def asks_of(job: Job, actor: Actor) -> list[Ask]:
+    """What can be asked of the job as it is now, each with whether this person may ask it."""
+    if job.state not in OPEN_JOB_STATES:
+        return []
+    wanted = [Word.REPRIORITIZE, *([Word.PREEMPT] if gives_way(job) else []), Word.CANCEL]
+    return [
+        Ask(word=word, address=reverse(f"{word}-job", args=[job.id]), may=_may(word, job, actor))
+        for word in wanted
+    ]
+
+
+def gives_way(job: Job) -> bool:
+    """Whether it has a run, of a class that is preemptible."""
+    classes, name = configuration().priority_classes, configuration().class_of(job.priority_class)
+    return job.state != JobState.QUEUED and name in classes and classes[name].preemptible
+
+
+def asks_of_list(query: QueryDict, actor: Actor) -> list[Ask]:
+    """What can be asked of all jobs of the list, as far as this person may."""
+    selection = selection_of(query)
+    if selection is None:
+        return []
+    filters = address_of(filters_of(query))
+    return [
+        Ask(word=word, address=reverse(f"{word}-jobs") + filters, what=" all")
+        for word in Word
+        if _may(word, selection, actor)
+    ]
+
+
+def selection_of(query: QueryDict) -> Selection | None:
+    """What the filters of an address select for a verb; None where they say more than a selection can."""
+    named: dict[str, list[str]] = {"queue": [], "jobSet": [], "state": []}
+    for name, value in filters_of(query):
+        if name not in named:
+            return None
+        named[name].append(value)
+    queues, job_sets, states = named.values()
+    if len(queues) != 1 or len(job_sets) > 1 or not set(states) <= set(OPEN_JOB_STATES):
+        return None
+    return Selection(queue=queues[0], job_set="".join(job_sets), states=tuple(states))
+
+
+@require_http_methods(READ)
+@page
+def of_job(request: PageRequest, job_id: str, word: Word) -> HttpResponse:
+    """The question about one job; sent, it is done."""
+    job = find_job(job_id)
+    if request.method != "POST":
+        return _ask_of_job(request, job, word)
+    _tell(request, words.done_to_one(_named(word, job.id, request)), word)
+    return redirect("job", job.id)
+
+
+@require_http_methods(READ)
+@page
+def of_selection(request: PageRequest, word: Word) -> HttpResponse:
+    """The question about the jobs of the filter in the address; sent, it is done to all of them."""
+    selection = selection_of(request.GET)
+    if selection is None:
+        raise Invalid("Filter by one queue, at most one job set, and states of jobs that have not ended.")
+    if request.method != "POST":
+        return _ask_of_selection(request, selection, word)
+    done = until_done(_selected(word, selection, request))
+    _tell(request, words.done_to_many(done), word)
+    return redirect(jobs_address(filters_of(request.GET)))
+
+
+def _ask_of_job(request: PageRequest, job: Job, word: Word) -> HttpResponse:
+    here = reverse("job", args=[job.id])
+    context = {
+        "asked": words.question_about_one(word, job),
+        "crumbs": [(job.id, here)],
+        "action": reverse(f"{word}-job", args=[job.id]),
+        "back": here,
+        "priority": job.priority,
+    }
+    return _show(request, context, word)
+
+
+def _ask_of_selection(request: PageRequest, selection: Selection, word: Word) -> HttpResponse:
+    counts = state_counts(job_filter(request.GET))
+    found = {JobState(state): counts[JobState(state)] for state in selection.open_states}
+    filters = filters_of(request.GET)
+    context = {
+        "asked": words.question_about_many(word, selection, found),
+        "crumbs": [],
+        "action": reverse(f"{word}-jobs") + address_of(filters),
+        "back": jobs_address(filters),
+        "priority": "",
+    }
+    return _show(request, context, word)
+
+
+def _show(request: PageRequest, context: Mapping[str, Any], word: Word) -> HttpResponse:
+    return show(request, "life/question.html", {**context, "word": word}, place="jobs", part="question")
+
+
+def _named(word: Word, job_id: str, request: PageRequest) -> words.Done:
+    ids, actor, typed = [job_id], request.actor, request.POST
+    match word:
+        case Word.CANCEL:
+            return cancel_jobs(job_ids=ids, reason=_reason(typed), actor=actor)
+        case Word.REPRIORITIZE:
+            return reprioritize_jobs(job_ids=ids, priority=_priority(typed), actor=actor)
+        case Word.PREEMPT:
+            return preempt_jobs(job_ids=ids, reason=_reason(typed), actor=actor, config=configuration())
+
+
+def _selected(word: Word, chosen: Selection, request: PageRequest) -> Callable[[], words.Done]:
+    actor, reason = request.actor, _reason(request.POST)
+    match word:
+        case Word.CANCEL:
+            return lambda: cancel_selected(selection=chosen, reason=reason, actor=actor)
+        case Word.REPRIORITIZE:
+            priority = _priority(request.POST)
+            return lambda: reprioritize_selected(selection=chosen, priority=priority, actor=actor)
+        case Word.PREEMPT:
+            config = configuration()
+            return lambda: preempt_selected(selection=chosen, reason=reason, actor=actor, config=config)
+
+
+def _tell(request: PageRequest, told: Sequence[str], word: Word) -> None:
+    """What was done, and bells for what may follow from it."""
+    messages.success(request, " ".join(told))
+    if word is not Word.PREEMPT:
+        tasks.ring_rounds()
+
+
+def _reason(typed: QueryDict) -> str:
+    return typed.get("reason", "").strip()
+
+
+def _priority(typed: QueryDict) -> int:
+    """Out of any bounds for what is no number: the verb refuses it, once it has asked who may."""
+    text = typed.get("priority", "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else -1

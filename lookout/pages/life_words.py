@@ -1,0 +1,129 @@
+"""The sentences of cancelling, reprioritising and preempting: what is asked, and what was done."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scheduler.cancelling import Cancelled
+from scheduler.models import Job
+from scheduler.preempting import Preempting
+from scheduler.reprioritising import Reprioritized
+from scheduler.selection import Selection
+from scheduler.states import JobState
+
+type Done = Cancelled | Reprioritized | Preempting
+
+
+class Word(StrEnum):
+    """What can be asked of jobs."""
+
+    CANCEL = "cancel"
+    REPRIORITIZE = "reprioritize"
+    PREEMPT = "preempt"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """Jobs of one state, and what becomes of them."""
+
+    state: JobState
+    what: str
+    count: int | None = None
+    """None for the one job there is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What is asked before it is done."""
+
+    head: str
+    lines: Sequence[Line]
+    keep: str
+    """The words of the way back."""
+    do: str
+    """The words of the way on."""
+
+
+VERB = {Word.CANCEL: "Cancel", Word.REPRIORITIZE: "Reprioritise", Word.PREEMPT: "Preempt"}
+_GRACE = {Word.CANCEL: "is stopped", Word.PREEMPT: "gives way, if its priority class is preemptible"}
+
+
+def question_about_one(word: Word, job: Job) -> Question:
+    """Before it is done to one job."""
+    state = JobState(job.state)
+    grace = f", with {job.grace_period_seconds} s of grace"
+    return Question(
+        head=f"{VERB[word]} this job?",
+        lines=[Line(state=state, what=_what(word, state, whose="its run", grace=grace))],
+        keep="Keep it",
+        do=f"{VERB[word]} the job",
+    )
+
+
+def question_about_many(word: Word, selection: Selection, counts: Mapping[JobState, int]) -> Question:
+    """Before it is done to all jobs of a selection; `counts` has its states."""
+    what = _jobs(sum(counts.values()))
+    of = f"{selection.job_set} in {selection.queue}" if selection.job_set else selection.queue
+    return Question(
+        head=f"{VERB[word]} {what} of {of}?",
+        lines=[
+            Line(
+                state=state, count=count, what=_what(word, state, whose="each run", grace=", with its grace")
+            )
+            for state, count in counts.items()
+            if count
+        ],
+        keep="Keep them",
+        do=f"{VERB[word]} {what}",
+    )
+
+
+def _what(word: Word, state: JobState, *, whose: str, grace: str) -> str:
+    if state.is_terminal:
+        return "has ended, nothing changes"
+    if word is Word.REPRIORITIZE:
+        return "another place in the line" if state is JobState.QUEUED else "keeps running"
+    if state is JobState.QUEUED:
+        return "never starts" if word is Word.CANCEL else "has no run, nothing changes"
+    return f"{whose} {_GRACE[word]}{grace}"
+
+
+def done_to_one(done: Done) -> Sequence[str]:
+    """What was done to the one job."""
+    match done:
+        case Cancelled(cancelled=(_,)):
+            return ["The job is cancelled."]
+        case Cancelled(cancelling=(_,)):
+            return ["The job is being cancelled; its run is given time to end."]
+        case Cancelled():
+            return ["The job had ended already."]
+        case Reprioritized(reprioritized=(_,)):
+            return ["The job has another priority."]
+        case Preempting(preempting=(_,)):
+            return ["The job's run was asked to give way; it is given time to end."]
+    return ["Nothing changed: it was asked before, or there is nothing to ask."]
+
+
+def done_to_many(done: Sequence[Done]) -> Sequence[str]:
+    """What was done to the jobs of a selection, in one or several batches."""
+    told: dict[str, int] = {}
+    for each in done:
+        for what, count in _counted(each).items():
+            told[what] = told.get(what, 0) + count
+    sentences = [f"{_jobs(count)} {what}." for what, count in told.items() if count]
+    more = ["There are more: do it again to go on."] if done[-1].more else []
+    return [*sentences, *more] or ["Nothing changed: there are no such jobs."]
+
+
+def _counted(done: Done) -> Mapping[str, int]:
+    match done:
+        case Cancelled():
+            return {"cancelled": len(done.cancelled), "asked to end": len(done.cancelling)}
+        case Reprioritized():
+            return {"reprioritised": len(done.reprioritized)}
+        case Preempting():
+            return {"asked to give way": len(done.preempting)}
+
+
+def _jobs(count: int) -> str:
+    return f"{count:,} {'job' if count == 1 else 'jobs'}"
