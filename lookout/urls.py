@@ -1,8 +1,9 @@
-"""Addresses: pages for people, the API for programs, and /healthz for whoever supervises the process."""
+"""Addresses: pages for people, the API for programs, /healthz and /metrics for whoever supervises and watches."""
 
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from lookout.api.metrics import Metrics
 from lookout.pages import (
     choices,
     find,
@@ -22,6 +23,7 @@ from lookout.pages.life_words import Word
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="jobs"), name="start"),
     path("healthz", health.healthz, name="healthz"),
+    path("metrics", Metrics.as_view(), name="metrics"),
     path("sign-in", sign_in.sign_in, name="sign-in"),
     path("sign-in/<str:secret>", sign_in.link, name="sign-in-link"),
     path("sign-out", sign_in.sign_out, name="sign-out"),

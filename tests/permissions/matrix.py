@@ -30,6 +30,8 @@ class At(StrEnum):
     REST = "REST"
     PAGE = "page"
     EXECUTOR = "executor API"
+    PROGRAM = "for programs"
+    """Outside of the API, and answering like it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,6 +163,11 @@ ROWS = (
         what="look at executors and nodes",
         who=SIGNED_IN,
         doors=(rest("GET v1/executors"), rest("GET v1/executors/local"), page("GET /fleet")),
+    ),
+    Row(
+        what="read the metrics",
+        who=SIGNED_IN,
+        doors=(Door(at=At.PROGRAM, request="GET /metrics"),),
     ),
     Row(
         what="submit jobs to the queue",

@@ -77,8 +77,8 @@ The command line and the Python client go through REST.
 
 {doors}
 
-Nobody who is not signed in gets a page but those of the first line: they are led to the sign-in. REST and the executor API answer
-401 to whoever is nobody, and 403 to whoever may not. What writes over a session or a form needs the CSRF token, else it is 403.
+Nobody who is not signed in gets a page but those of the first line: they are led to the sign-in. REST, the executor API and the
+metrics answer 401 to whoever is nobody, and 403 to whoever may not. What writes over a session or a form needs the CSRF token, else it is 403.
 """
 
 
@@ -117,7 +117,7 @@ def _request(door: Door) -> str:
         .replace("/none", "/{secret}")
         .replace("executors/local", "executors/{name}")
     )
-    return f"`{method} {shown if door.at is At.PAGE else f'/api/{shown}'}`"
+    return f"`{method} {shown if door.at in (At.PAGE, At.PROGRAM) else f'/api/{shown}'}`"
 
 
 def _marks(which: Iterable[bool]) -> list[str]:
