@@ -57,8 +57,8 @@ def fits_somewhere(
 
 
 def allowed(requirements: Requirements, node: NodeCapacity) -> bool:
-    """Whether its labels and taints let such jobs onto the node; avoided nodes are not looked at."""
-    return not _lacks_label(requirements, node) and _refused(requirements, node) is None
+    """Whether such jobs may go to the node, had it the room; avoided nodes are not looked at."""
+    return _unsuited(requirements, node) is None and _refused(requirements, node) is None
 
 
 def barred(requirements: Requirements, node: NodeCapacity, *, node_id_label: str) -> Obstacle | None:
@@ -126,12 +126,19 @@ def _fit(wanted: Requirements, nodes: Iterable[NodeCapacity], node_id_label: str
 
 
 def _kept_away(requirements: Requirements, node: NodeCapacity, node_id_label: str) -> Obstacle | None:
-    if label := _lacks_label(requirements, node):
-        return Obstacle(kind=ObstacleKind.SELECTOR, name=label)
-    if requirements.needed_fields and (path := _ignored(requirements.needed_fields, node.honours)):
-        return Obstacle(kind=ObstacleKind.FIELD, name=path)
+    if obstacle := _unsuited(requirements, node):
+        return obstacle
     if requirements.avoided_nodes and node.node_id(node_id_label) in requirements.avoided_nodes:
         return Obstacle(kind=ObstacleKind.AVOIDED)
+    return None
+
+
+def _unsuited(requirements: Requirements, node: NodeCapacity) -> Obstacle | None:
+    for label, value in requirements.node_selector:
+        if node.labels.get(label) != value:
+            return Obstacle(kind=ObstacleKind.SELECTOR, name=f"{label}={value}")
+    if requirements.needed_fields and (path := _ignored(requirements.needed_fields, node.honours)):
+        return Obstacle(kind=ObstacleKind.FIELD, name=path)
     return None
 
 
@@ -139,13 +146,6 @@ def _kept_away(requirements: Requirements, node: NodeCapacity, node_id_label: st
 def _ignored(fields: tuple[str, ...], honours: frozenset[str]) -> str:
     """The first of the fields that is not acted on, or nothing."""
     return first_unhonoured(fields, honours) if honours else ""
-
-
-def _lacks_label(requirements: Requirements, node: NodeCapacity) -> str:
-    for label, value in requirements.node_selector:
-        if node.labels.get(label) != value:
-            return f"{label}={value}"
-    return ""
 
 
 def _refused(requirements: Requirements, node: NodeCapacity) -> Obstacle | None:

@@ -1,251 +1,197 @@
-"""A round: which queued job starts on which node next."""
+"""A round: the queue furthest below its share goes next, until nothing more fits or may start."""
 
 import heapq
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from enum import Enum, auto
+from functools import cache
 
-from scheduler.placement import Obstacle, ObstacleKind, Requirements, lacking, obstacle_to, why_nowhere
+from scheduler.planning import reasons, record
+from scheduler.planning.fairness import Measure
+from scheduler.planning.gangs import Gangs
+from scheduler.planning.limits import ClassLimits
+from scheduler.planning.lines import Line, Together, Turn
+from scheduler.planning.nodes import Nodes
+from scheduler.planning.occupants import Occupants, planned, running
 from scheduler.planning.plans import Plan, PlannedLease
-from scheduler.planning.state import NodeState, PoolState, QueuedJob, QueueState, Use
-
-OWN_REASONS = 1_000
-"""So many requirements are told why by their own numbers; beyond them, by those of one that asks for no more."""
+from scheduler.planning.preemption import Preemption
+from scheduler.planning.shares import shares_of
+from scheduler.planning.state import Gang, PoolState
+from scheduler.planning.trials import Board, Trial
 
 
 def plan(pool: PoolState) -> Plan:
     """Place queued jobs, one after the other, until nothing more fits or may start.
 
-    Within a queue jobs go by priority, then time of submission, then id; one that fits nowhere now does not
-    hold up those behind it. Among nodes that fit, the fullest is filled first.
+    The queue whose dominant share, times its priority factor, is smallest goes next. Within a queue jobs go by
+    priority class, priority, time of submission, then id; one that fits nowhere now does not hold up those
+    behind it. Among nodes that fit, the fullest is filled first. Where none fits, others may have to give way.
     """
-    rooms = [_Room(state) for state in pool.nodes]
-    return _Round(pool, rooms).make()
+    return _Round(pool).make()
 
 
-def standing(*, used: Use, total: Use, priority_factor: float) -> float:
-    """Whose turn it is: the queue where this is smallest goes next.
-
-    The larger of its shares of the pool's CPU and memory, times its priority factor: of two queues that
-    always have work, one with twice the factor gets half as much. Fair share takes this function's place.
-    """
-    cpu = used.cpu_millicores / total.cpu_millicores if total.cpu_millicores else 0.0
-    memory = used.memory_bytes / total.memory_bytes if total.memory_bytes else 0.0
-    return max(cpu, memory) * priority_factor
-
-
-class _Room:
-    """What is left of a node while a plan is made."""
-
-    def __init__(self, state: NodeState) -> None:
-        node, used = state.capacity, state.used
-        self.node = node
-        # A node may have shrunk below what its runs hold: then nothing is left, not less than nothing.
-        self.cpu_millicores = max(0, node.cpu_millicores - used.cpu_millicores)
-        self.memory_bytes = max(0, node.memory_bytes - used.memory_bytes)
-        self.resources = {
-            name: max(0, amount - used.resources.get(name, 0)) for name, amount in node.resources.items()
-        }
-
-    def lacks(self, wanted: Requirements) -> Obstacle | None:
-        return lacking(
-            wanted,
-            cpu_millicores=self.cpu_millicores,
-            memory_bytes=self.memory_bytes,
-            resources=self.resources,
-        )
-
-    def take(self, wanted: Requirements) -> None:
-        self.cpu_millicores -= wanted.cpu_millicores
-        self.memory_bytes -= wanted.memory_bytes
-        for name, amount in wanted.resources:
-            self.resources[name] -= amount
-
-    def emptiness(self) -> tuple[float, str, str]:
-        """Sorts the fullest node first; equally full ones by name."""
-        cpu = self.cpu_millicores / max(1, self.node.cpu_millicores)
-        memory = self.memory_bytes / max(1, self.node.memory_bytes)
-        return (cpu + memory, self.node.executor, self.node.name)
-
-
-class _Search:
-    """The nodes for jobs of equal requirements. Rooms only shrink, so a node once too full is never tried again."""
-
-    def __init__(self, wanted: Requirements, rooms: Sequence[_Room], *, node_id_label: str) -> None:
-        self._wanted = wanted
-        self._rooms = rooms
-        self._node_id_label = node_id_label
-        self._obstacles: list[Obstacle] = []
-        self._candidates = sorted(self._look(), key=_Room.emptiness)
-        self._next = 0
-
-    def find(self) -> _Room | None:
-        while self._next < len(self._candidates):
-            room = self._candidates[self._next]
-            if room.lacks(self._wanted) is None:
-                return room
-            self._next += 1
-        return None
-
-    def why_not(self) -> str:
-        if not self._rooms:
-            return "No node has been heard of. The job waits until an executor reports one."
-        if self._candidates:
-            self._look()
-        return why_nowhere(self._obstacles, free=True)
-
-    def _look(self) -> list[_Room]:
-        """The nodes it could go to now; what is wrong with the others is kept."""
-        self._obstacles = []
-        found = []
-        for room in self._rooms:
-            if obstacle := self._obstacle(room):
-                self._obstacles.append(obstacle)
-            else:
-                found.append(room)
-        return found
-
-    def _obstacle(self, room: _Room) -> Obstacle | None:
-        if not room.node.schedulable:
-            return Obstacle(kind=ObstacleKind.CLOSED, name=room.node.closed_because)
-        return obstacle_to(
-            self._wanted,
-            room.node,
-            node_id_label=self._node_id_label,
-            cpu_millicores=room.cpu_millicores,
-            memory_bytes=room.memory_bytes,
-            resources=room.resources,
-        )
-
-
-class _Unplaced:
-    """Requirements that no node takes any more, each with its reason."""
-
-    def __init__(self) -> None:
-        self.reasons: dict[Requirements, str] = {}
-        self._smallest: dict[tuple[object, ...], list[tuple[Requirements, str]]] = defaultdict(list)
-
-    def add(self, wanted: Requirements, reason: str) -> None:
-        self.reasons[wanted] = reason
-        self._smallest[self._kind(wanted)].append((wanted, reason))
-
-    def covers(self, wanted: Requirements) -> bool:
-        """No node takes these either: they are among those, or there are very many and they ask for no less."""
-        if wanted in self.reasons:
-            return True
-        if len(self.reasons) < OWN_REASONS:
-            return False
-        for other, reason in self._smallest[self._kind(wanted)]:
-            if other.cpu_millicores <= wanted.cpu_millicores and other.memory_bytes <= wanted.memory_bytes:
-                self.reasons[wanted] = reason
-                return True
-        return False
-
-    @staticmethod
-    def _kind(wanted: Requirements) -> tuple[object, ...]:
-        return (
-            wanted.resources,
-            wanted.node_selector,
-            wanted.affinity,
-            wanted.tolerations,
-            wanted.avoided_nodes,
-            wanted.needed_fields,
-        )
-
-
-class _Line:
-    """A queue while a plan is made: its jobs in order, what it holds, what it may still start."""
-
-    def __init__(self, state: QueueState) -> None:
-        self.state = state
-        self.rate = state.rate
-        self.used = state.used
-        self.placed = 0
-        ordered = sorted(state.jobs, key=lambda job: (job.priority, job.submitted_at, job.id))
-        self.waiting: Iterator[QueuedJob] = iter(ordered)
-
-    def take(self, wanted: Requirements) -> None:
-        self.rate = self.rate.take(1)
-        self.placed += 1
-        self.used = Use(
-            cpu_millicores=self.used.cpu_millicores + wanted.cpu_millicores,
-            memory_bytes=self.used.memory_bytes + wanted.memory_bytes,
-        )
+class _Outcome(Enum):
+    STARTS = auto()
+    WAITS = auto()
+    """Those behind it may still start."""
+    HOLDS = auto()
+    """Those behind it wait too."""
 
 
 class _Round:
     """A plan in the making."""
 
-    def __init__(self, pool: PoolState, rooms: Sequence[_Room]) -> None:
+    def __init__(self, pool: PoolState) -> None:
         self._pool = pool
-        self._rooms = rooms
-        self._total = Use(
-            cpu_millicores=sum(room.node.cpu_millicores for room in rooms),
-            memory_bytes=sum(room.node.memory_bytes for room in rooms),
-        )
-        self._lines = {state.name: _Line(state) for state in pool.queues if state.jobs or state.cordoned}
-        self._searches: dict[Requirements, _Search] = {}
-        self._unplaced = _Unplaced()
-        self._held: dict[str, str] = {}
+        self._board = _board(pool)
+        self._lines = {queue.name: Line(queue, self._board.measure) for queue in pool.queues}
+        self._waiting: dict[str, Iterator[Together]] = {}
+        self._turns: list[Turn] = []
         self._leases: list[PlannedLease] = []
-        self._rate = pool.rate
+        self._is_full = False
+        self._unplaced = reasons.Unplaced(self._board.nodes)
+        self._why = record.Reasons.none()
+        self._gangs = Gangs(self._board)
+        self._limits = ClassLimits(pool.limits, self._board.measure)
+        self._most_urgent = _most_urgent(pool)
+        for occupant in running(pool, self._board.nodes, self._lines, self._board.measure):
+            self._board.preemption.note(occupant)
 
     def make(self) -> Plan:
-        turns = [self._turn(line) for line in self._lines.values() if self._may_start(line)]
-        heapq.heapify(turns)
-        while turns and len(self._leases) < self._pool.leases_per_round:
-            line = self._lines[heapq.heappop(turns)[-1]]
-            if self._may_start(line) and self._place_one(line):
-                heapq.heappush(turns, self._turn(line))
-        return Plan(
-            leases=self._leases,
-            unplaced={wanted.key: reason for wanted, reason in self._unplaced.reasons.items()},
-            held=self._held,
-            rate=self._rate,
-            queue_rates={name: line.rate for name, line in self._lines.items()},
-            more=bool(turns),
-        )
+        for line in self._lines.values():
+            self._line_up(line)
+        while self._turns and not self._is_full:
+            turn = heapq.heappop(self._turns)
+            line = self._lines[turn[-1]]
+            # What was taken from a queue gave it another turn: the one it had is void.
+            if line.name in self._waiting and turn == line.turn:
+                self._take_turn(line)
+        return self._plan()
 
-    def _turn(self, line: _Line) -> tuple[float, int, str]:
-        factor = line.state.priority_factor
-        # Jobs that reserve nothing never raise the standing: the count makes such queues alternate too.
-        return (
-            standing(used=line.used, total=self._total, priority_factor=factor),
-            line.placed,
-            line.state.name,
-        )
-
-    def _may_start(self, line: _Line) -> bool:
-        if reason := self._hold(line):
-            self._held[line.state.name] = reason
-        return not reason
-
-    def _hold(self, line: _Line) -> str:
+    def _line_up(self, line: Line) -> None:
         if line.state.cordoned:
-            return f"Queue {line.state.name} is cordoned: its jobs wait until it is opened again."
-        if not line.rate.allows(1):
-            return f"Queue {line.state.name} starts at most {line.rate.rate:g} jobs a second; the rest wait their turn."
-        if not self._rate.allows(1):
-            return f"The pool starts at most {self._rate.rate:g} jobs a second; the rest wait their turn."
+            self._why.held[line.name] = reasons.cordoned(line.state)
+        elif line.state.jobs:
+            self._waiting[line.name] = line.waiting(self._pool.priority_classes)
+            heapq.heappush(self._turns, line.turn)
+
+    def _take_turn(self, line: Line) -> None:
+        """Start the first of its jobs that may; the queue is done when none is left."""
+        for jobs in self._waiting[line.name]:
+            outcome = self._start(line, jobs)
+            if outcome is _Outcome.STARTS:
+                heapq.heappush(self._turns, line.turn)
+                return
+            if outcome is _Outcome.HOLDS:
+                break
+        self._waiting.pop(line.name, None)
+
+    def _start(self, line: Line, jobs: Together) -> _Outcome:
+        if self._holds(line, 1):
+            return _Outcome.HOLDS
+        if gang := jobs[0].gang:
+            return self._start_gang(line, jobs, gang)
+        return self._start_alone(line, jobs)
+
+    def _start_alone(self, line: Line, jobs: Together) -> _Outcome:
+        job, wanted = jobs[0], jobs[0].requirements
+        fits_nowhere = self._unplaced.covers(wanted)
+        if (fits_nowhere and not self._board.preemption.is_possible) or self._limit(line, jobs):
+            return _Outcome.WAITS
+        trial = Trial(self._board, line)
+        if (fits_nowhere or not trial.place(job)) and not trial.make_place(job):
+            self._unplaced.add(wanted)
+            return _Outcome.WAITS
+        self._keep(line, trial)
+        return _Outcome.STARTS
+
+    def _start_gang(self, line: Line, jobs: Together, gang: Gang) -> _Outcome:
+        found = (
+            reasons.too_many_at_once(gang, len(jobs), line.state, self._pool)
+            or self._limit(line, jobs)
+            or self._gangs.place(line, jobs, gang)
+        )
+        if not isinstance(found, Trial):
+            self._why.gangs[line.name][gang.id] = found
+            return _Outcome.WAITS
+        if self._holds(line, len(jobs)):
+            found.undo()
+            return _Outcome.HOLDS
+        self._keep(line, found)
+        return _Outcome.STARTS
+
+    def _keep(self, line: Line, trial: Trial) -> None:
+        leases = [PlannedLease(queue=line.name, job=job, node=room.node) for job, room in trial.placed]
+        self._leases += leases
+        for robbed in trial.keep():
+            if robbed.name in self._waiting:
+                heapq.heappush(self._turns, robbed.turn)
+        board = self._board
+        if any(board.class_of(job.priority_class).priority < self._most_urgent for job, _ in trial.placed):
+            occupant = planned(trial.placed, leases, line, board.measure, board.class_of)
+            board.preemption.note(occupant)
+
+    def _limit(self, line: Line, jobs: Together) -> str:
+        """The limit of the class that would be exceeded, in a sentence."""
+        for name in {job.priority_class for job in jobs}:
+            asked = [self._board.measure.of(job.requirements) for job in jobs if job.priority_class == name]
+            if why := self._limits.exceeded(line, name, asked):
+                self._why.limited[line.name][name] = why
+                return why
         return ""
 
-    def _place_one(self, line: _Line) -> bool:
-        """Place the queue's next job that fits; False when none is left that does."""
-        return any(self._place(line, job) for job in line.waiting)
-
-    def _place(self, line: _Line, job: QueuedJob) -> bool:
-        wanted = job.requirements
-        if self._unplaced.covers(wanted):
+    def _holds(self, line: Line, jobs: int) -> bool:
+        """Whether so many more may not start now. Where the pool is what holds them every queue waits, so that
+        tokens gather for a gang.
+        """
+        held, started = self._why.held, len(self._leases)
+        if started + jobs > self._pool.leases_per_round:
+            self._is_full = True
+        elif not line.may_start(jobs):
+            held[line.name] = reasons.queue_rate(line.state)
+        elif not self._pool.rate.allows(started + jobs):
+            held |= dict.fromkeys(self._waiting, reasons.pool_rate(self._pool))
+            self._turns.clear()
+        else:
             return False
-        search = self._searches.get(wanted)
-        if search is None:
-            search = _Search(wanted, self._rooms, node_id_label=self._pool.node_id_label)
-            self._searches[wanted] = search
-        room = search.find()
-        if room is None:
-            self._unplaced.add(wanted, search.why_not())
-            return False
-        room.take(wanted)
-        line.take(wanted)
-        self._rate = self._rate.take(1)
-        self._leases.append(PlannedLease(queue=line.state.name, job=job, node=room.node))
         return True
+
+    def _plan(self) -> Plan:
+        evicted = self._board.occupants.evicted
+        leases = record.kept(self._leases, evicted)
+        self._why.add_cut_off(self._pool.queues)
+        return Plan(
+            leases=leases,
+            preemptions=list(record.preemptions(evicted)),
+            unplaced=self._unplaced.by_key(),
+            gangs=dict(self._why.gangs),
+            limited=dict(self._why.limited),
+            held=self._why.held,
+            rate=self._pool.rate.take(len(leases)),
+            queue_rates={line.name: line.state.rate.take(line.started) for line in self._lines.values()},
+            more=self._is_full or len(leases) < len(self._leases),
+        )
+
+
+def _board(pool: PoolState) -> Board:
+    nodes = Nodes(pool.nodes, node_id_label=pool.node_id_label)
+    limited = {name for fractions in pool.limits.values() for name in fractions}
+    measure = Measure((room.node for room in nodes.rooms), shared=pool.fair_share_resources, limited=limited)
+    occupants = Occupants()
+    preemption = Preemption(
+        nodes,
+        occupants,
+        shares=cache(lambda: shares_of(pool.queues, measure)),
+        protected=pool.protected_fraction,
+    )
+    return Board(
+        nodes=nodes,
+        measure=measure,
+        occupants=occupants,
+        preemption=preemption,
+        class_of=pool.priority_class,
+    )
+
+
+def _most_urgent(pool: PoolState) -> int:
+    names = {job.priority_class for queue in pool.queues for job in queue.jobs}
+    return max((pool.priority_class(name).priority for name in names), default=0)
