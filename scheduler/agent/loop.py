@@ -159,17 +159,32 @@ class Agent:
     # What the scheduler wants.
 
     def _take_work(self, work: Work) -> None:
-        for lease in work.leases:
-            if lease.run_id not in self._journal:
-                self._turn_away(lease) if self._stopping else self._accept(lease)
-        for stop in work.stop:
-            self._stop(stop)
         for run_id in work.forget:
             self._forget(run_id)
+        for lease in work.leases:
+            if lease.run_id in self._journal:
+                continue
+            if self._stopping:
+                self._turn_away(lease)
+            elif not self._is_leaving(lease.pod_name):  # otherwise it comes again with the next answer
+                self._accept(lease)
+        for stop in work.stop:
+            self._stop(stop)
         for run_id in work.missed:
             if run_id not in self._journal:
                 log.warning("Run %s should be at work here, and nothing is left of it.", run_id)
                 self._end(lifecycle.missed_run(run_id, now=Instant.now()))
+
+    def _is_leaving(self, pod_name: str) -> bool:
+        """A run of this name that the scheduler has finished with is being ended, and has time left for it."""
+        leaving = (
+            each for each in self._journal if each.pod_name == pod_name and each.intent is Intent.FORGET
+        )
+        patience = self._limits.stuck_terminating_seconds
+        return any(
+            each.end is None or (not each.end.gone and each.end.detected.age() <= patience)
+            for each in leaving
+        )
 
     def _accept(self, lease: Lease) -> None:
         now = Instant.now()

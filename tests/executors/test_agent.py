@@ -153,6 +153,17 @@ class TestTheWalk:
         )
         assert {each["state"] for each in scheduler.reports_of(run_id)} == {"pending", "running"}
 
+    def test_the_next_run_of_a_job_that_gave_way_begins_when_the_one_before_has_ended(
+        self, scheduler: SchedulerStandIn, started: AgentProcess
+    ) -> None:
+        slow = "trap 'sleep 1; exit 0' TERM; sleep 8617 & wait"
+        before = scheduler.lease(slow, job="preempted", terminationGracePeriodSeconds=20)
+        scheduler.wait_for(before, "running")
+        scheduler.forget(before)
+        again = scheduler.lease("true", job="preempted")
+        scheduler.wait_for(again, "succeeded")
+        assert "leaseReturned" not in {each["state"] for each in scheduler.reports_of(again)}
+
 
 class TestStops:
     def test_a_terminated_agent_returns_its_leases_unattempted(
