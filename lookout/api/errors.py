@@ -16,10 +16,10 @@ from rest_framework.response import Response
 from lookout.access import NotSignedIn, TokenUnknown, WrongScope
 from lookout.api.bodies import BodyTooLarge, MediaTypeUnknown
 from lookout.api.shapes import WhenKnown, encode
-from lookout.filters import FilterInvalid
 from policies.problems import DocumentInvalid, Problem
 from scheduler.actors import NotPermitted
 from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound
+from scheduler.filters import FilterInvalid
 
 log = structlog.get_logger(__name__)
 

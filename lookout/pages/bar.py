@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from django.http import QueryDict
 from django.urls import reverse
 
-from lookout.filters import FIELD_OF, FIELDS, FilterField, address_of, values_of
-from scheduler.queries.jobs import JobFilter
+from lookout.filters import address_of, pairs_in
+from scheduler.filters import JOBS, Condition, JobFilter, Pair, pairs_of, written_value
 from scheduler.states import JobState
 
-BESIDES = ("cursor", "filter", "value")
+BESIDES = ("cursor", "filter", "match", "value")
 """Parameters of the page that are no filters: where it begins, and the form that adds a filter."""
+RELATIONS = {
+    "=": "is", "!=": "is not", "^=": "starts with", "!^=": "does not start with", "*=": "contains",
+    "!*=": "does not contain", ">": "above", ">=": "from", "<": "below", "<=": "up to", "?=": "has a value",
+    "!?=": "has no value",
+}  # fmt: skip
+"""The comparisons of the filter language as chips and the form say them."""
+_STRICT = (">", "<")
+_SINGLE = (">", ">=", "<", "<=", "?=", "!?=")
 _SHOWN_FIRST = (JobState.FAILED, JobState.RUNNING, JobState.QUEUED, JobState.LEASED, JobState.PENDING)
 
 
@@ -36,55 +44,72 @@ class Tally:
     current: bool
 
 
-def filters_of(query: QueryDict, *, without: Sequence[FilterField] = ()) -> list[tuple[str, str]]:
-    """The filters of an address as pairs of name and value, in the order pages show them."""
-    return [
-        (field.name, value) for field in FIELDS if field not in without for value in values_of(query, field)
-    ]
+def filters_of(query: QueryDict) -> list[Pair]:
+    """The filters of an address as pairs of name and value; what was left empty is no filter."""
+    return [pair for pair in pairs_in(query, besides=BESIDES) if pair[1].strip() or set(pair[0]) & set("<>")]
 
 
-def jobs_address(filters: Sequence[tuple[str, str]], **more: str) -> str:
+def jobs_address(filters: Sequence[Pair], **more: str) -> str:
     """The address of the list with these filters."""
     return reverse("jobs") + address_of([*filters, *more.items()])
 
 
-def with_added(query: QueryDict) -> list[tuple[str, str]]:
-    """The filters of an address with the one its form adds."""
-    field = FIELD_OF[query.get("filter", "")]
-    kept = filters_of(query, without=[field] if field.is_single else [])
-    pair = (field.name, query.get("value", "").strip())
-    return kept if pair in kept else [*kept, pair]
-
-
-def chips(query: QueryDict) -> list[Chip]:
-    """A chip per filter of the address."""
-    return [
-        Chip(
-            label=field.label,
-            relation=field.relation,
-            values=tuple(values),
-            open=jobs_address(filters_of(query), filter=field.name),
-            remove=jobs_address(filters_of(query, without=[field])),
-        )
-        for field in FIELDS
-        if (values := values_of(query, field))
+def with_added(query: QueryDict) -> list[Pair]:
+    """The filters of an address with the one its form adds. What is keyed is written `key=value` there."""
+    name, match, value = (query.get(part, "").strip() for part in ("filter", "match", "value"))
+    field = JOBS.field(name)
+    if field and field.is_keyed:
+        key, _, value = value.partition("=")
+        name = f"{name}.{key}"
+    pair = _pair(name, match or "=", value)
+    replaced = match in _SINGLE or (field is not None and field.is_search)
+    return [kept for kept in filters_of(query) if kept != pair and not (replaced and kept[0] == pair[0])] + [
+        pair
     ]
 
 
-def tally(query: QueryDict, wanted: JobFilter, counts: dict[JobState, int]) -> list[Tally]:
+def _pair(name: str, match: str, value: str) -> Pair:
+    if match in ("?=", "!?="):
+        return f"{name}?", "no" if match.startswith("!") else "yes"
+    return (f"{name}{match}{value}", "") if match in _STRICT else (f"{name}{match.removesuffix('=')}", value)
+
+
+def chips(wanted: JobFilter) -> list[Chip]:
+    """A chip per condition."""
+    return [_chip(wanted, condition) for condition in wanted]
+
+
+def _chip(wanted: JobFilter, condition: Condition) -> Chip:
+    others = JobFilter(tuple(each for each in wanted if each != condition))
+    field = JOBS.field(condition.field, condition.scope)
+    assert field is not None
+    return Chip(
+        label=f"{field.label} {condition.key}" if condition.key else field.label,
+        relation=_relation(condition),
+        values=tuple(written_value(field.kind, value) for value in condition.values),
+        open=jobs_address(pairs_of(wanted), filter=field.asked_as),
+        remove=jobs_address(pairs_of(others)),
+    )
+
+
+def _relation(condition: Condition) -> str:
+    if condition.field == "text":
+        return "contains"
+    return RELATIONS[f"{'!' * condition.negated}{condition.match}"]
+
+
+def tally(wanted: JobFilter, counts: dict[JobState, int]) -> list[Tally]:
     """The quick filter by state. The states people look for first come first; others only when they hold jobs."""
-    others = filters_of(query, without=[FIELD_OF["state"]])
+    others, current = pairs_of(wanted.without("state")), wanted.values("state")
     rest = [state for state in JobState if state not in _SHOWN_FIRST]
-    entries = [
-        Tally(state="", count=sum(counts.values()), address=jobs_address(others), current=not wanted.states)
-    ]
+    entries = [Tally(state="", count=sum(counts.values()), address=jobs_address(others), current=not current)]
     return entries + [
         Tally(
             state=state,
             count=counts[state],
             address=jobs_address([*others, ("state", state)]),
-            current=wanted.states == (state,),
+            current=current == (state,),
         )
         for state in (*_SHOWN_FIRST, *rest)
-        if counts[state] or state in wanted.states or state in _SHOWN_FIRST[:3]
+        if counts[state] or state in current or state in _SHOWN_FIRST[:3]
     ]

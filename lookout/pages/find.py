@@ -10,9 +10,10 @@ from lookout.pages.bar import jobs_address
 from lookout.pages.shell import PageRequest, page
 from scheduler.errors import NotFound
 from scheduler.models import Job
-from scheduler.queries.jobs import find_job, with_id_like
+from scheduler.queries.jobs import find_job
 from scheduler.queries.names import queue_names
 from scheduler.queries.runs import run_detail
+from scheduler.queries.search import with_id_like
 
 
 @require_safe

@@ -10,16 +10,16 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from lookout.filters import FIELD_OF, FIELDS, FilterInvalid, FilterProblem, job_filter
-from lookout.pages.bar import BESIDES, chips, filters_of, jobs_address, tally, with_added
+from lookout.filters import job_filter
+from lookout.pages.bar import BESIDES, RELATIONS, chips, filters_of, jobs_address, tally, with_added
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
 from policies.quantity import rounded_bytes
 from scheduler.errors import Invalid, NotFound
+from scheduler.filters import JOBS, FilterInvalid, FilterProblem, JobFilter, pairs_of
 from scheduler.models import Job
 from scheduler.models.clock import database_now
 from scheduler.queries.jobs import (
-    JobFilter,
     JobPage,
     JobRow,
     find_job,
@@ -76,27 +76,28 @@ class Line:
 def jobs(request: PageRequest) -> HttpResponse:
     """The jobs of the filter in the address."""
     query = request.GET
-    if query.get("value") and query.get("filter") in FIELD_OF:
+    if query.get("filter") and (query.get("value") or "?" in query.get("match", "")):
         return redirect(jobs_address(with_added(query)))
     try:
         wanted = job_filter(query, besides=BESIDES)
         found = _found(request, wanted)
     except (FilterInvalid, Invalid) as error:
-        return _show(request, {"problems": _problems(error), "tally": []}, status=400)
+        return _show(request, JobFilter(), {"problems": _problems(error), "tally": []}, status=400)
     counts = state_counts(wanted)
     now = database_now()
     return _show(
         request,
+        wanted,
         {
             "now": now,
             "rows": [_line(row, now) for row in found.page.rows],
-            "tally": tally(query, wanted, counts),
+            "tally": tally(wanted, counts),
             "summary": _summary(wanted, counts),
             "page_words": _page_words(found, wanted, counts),
             "older": jobs_address(filters_of(query), cursor=found.page.next) if found.page.next else "",
             "newer": _neweraddress(query, found),
             "came_in": found.came_in,
-            "empty": _empty(query, counts),
+            "empty": _empty(wanted, counts),
             "first": found.page.rows[0].job.id if found.page.rows else "",
             "asks": asks_of_list(query, request.actor) if found.page.rows else [],
         },
@@ -137,14 +138,15 @@ def _held_back(request: PageRequest, wanted: JobFilter) -> Newer | None:
         return None
 
 
-def _show(request: PageRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
-    query = request.GET
-    adding = query.get("filter", "")
+def _show(
+    request: PageRequest, wanted: JobFilter, context: dict[str, Any], *, status: int = 200
+) -> HttpResponse:
     shared = {
-        "chips": chips(query),
-        "kept": filters_of(query),
-        "fields": FIELDS,
-        "adding": adding if adding in FIELD_OF else "",
+        "chips": chips(wanted),
+        "kept": filters_of(request.GET),
+        "fields": list(JOBS.fields.values()),
+        "relations": RELATIONS,
+        "adding": request.GET.get("filter", ""),
         "states": list(JobState),
         "queue_names": queue_names,
     }
@@ -168,19 +170,23 @@ def _line(row: JobRow, now: datetime) -> Line:
 
 def _summary(wanted: JobFilter, counts: dict[JobState, int]) -> str:
     total = sum(counts.values())
-    of = f" of {', '.join(wanted.queue)}" if wanted.queue else ""
+    queues = wanted.values("queue")
+    of = f" of {', '.join(map(str, queues))}" if queues else ""
     open_ones = sum(count for state, count in counts.items() if not state.is_terminal)
     return f"{total:,}{of}, {open_ones:,} not ended, {counts[JobState.FAILED]:,} ended failed"
 
 
 def _page_words(found: _Found, wanted: JobFilter, counts: dict[JobState, int]) -> str:
-    states = wanted.states or tuple(JobState)
-    total = sum(counts[JobState(state)] for state in states)
+    total = sum(count for state, count in counts.items() if _is_meant(wanted, state))
     rows = found.page.rows
     if found.above is None or not rows:
         return f"{len(rows):,} of {total:,} jobs, newest first"
     first = place_in_list(rows[0].job, wanted)
     return f"{first:,} to {first + len(rows) - 1:,} of {total:,} jobs, newest first"
+
+
+def _is_meant(wanted: JobFilter, state: JobState) -> bool:
+    return all((state in each.values) != each.negated for each in wanted if each.name == "state")
 
 
 def _neweraddress(query: QueryDict, found: _Found) -> str:
@@ -191,14 +197,14 @@ def _neweraddress(query: QueryDict, found: _Found) -> str:
     )
 
 
-def _empty(query: QueryDict, counts: dict[JobState, int]) -> dict[str, str]:
-    if not filters_of(query):
+def _empty(wanted: JobFilter, counts: dict[JobState, int]) -> dict[str, str]:
+    if not wanted:
         return {
             "head": "No job yet",
             "text": "Submit one: ./tack submit job.yaml. It appears here at once.",
         }
     hidden = sum(counts.values())
-    others = jobs_address(filters_of(query, without=[FIELD_OF["state"]])) if hidden else reverse("jobs")
+    others = jobs_address(pairs_of(wanted.without("state"))) if hidden else reverse("jobs")
     text = f"The state filter hides {hidden:,} jobs." if hidden else "The filters match nothing."
     return {
         "head": "No job like this",

@@ -2,21 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import Count, F, Q, QuerySet, TextField
-from django.db.models.functions import Cast
-from django.db.models.lookups import EndsWith
+from django.db.models import Count, QuerySet
 
 from policies.failures import Failure
 from scheduler.errors import Invalid, NotFound
+from scheduler.filters import JobFilter
 from scheduler.models import Decision, Event, Job, JobSpec, Run, RunOutput
 from scheduler.models.ulids import ulid_of, uuid_of
-from scheduler.queries.failures import failed_last_of, failed_of, last_failed_run, last_failure
+from scheduler.queries.failures import last_failed_run, last_failure
+from scheduler.queries.meaning import jobs_where
 from scheduler.queries.pages import page_of
 from scheduler.queries.queues import attached_policies
 from scheduler.queries.sentences import decision_sentences
@@ -24,24 +24,6 @@ from scheduler.queries.waiting import reasons_for_waiting, waiting_because
 from scheduler.states import JobState
 
 EVENTS_SHOWN = 200
-_WHOLE, _TIME_PART = 26, 10
-"""Characters of a job id, and of the time it begins with."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JobFilter:
-    """Which jobs. Several values of one field mean any of them; an empty field means all."""
-
-    queue: tuple[str, ...] = ()
-    states: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
-    job_set: tuple[str, ...] = ()
-    category_any: tuple[str, ...] = ()
-    """It failed at some time of one of these: `oom`, or `oom/limit` with the subcategory; `none` is no category."""
-    category_last: tuple[str, ...] = ()
-    """The last failure is one of these."""
-    text: str = ""
-    """In the name of the job set or the owner; or the queue's name, the job's id or 10 characters it begins with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,21 +103,8 @@ class JobDetail:
 
 
 def find_jobs(wanted: JobFilter) -> QuerySet[Job]:
-    """The jobs of a filter, newest first, each with its job set loaded. Raises Invalid for an id that is none."""
-    jobs = Job.objects.select_related("job_set").order_by("-submitted_at", "-id")
-    if wanted.queue:
-        jobs = jobs.filter(queue__in=wanted.queue)
-    if wanted.states:
-        jobs = jobs.filter(state__in=wanted.states)
-    if wanted.ids:
-        jobs = jobs.filter(id__in=[job_id_of(text) for text in wanted.ids])
-    if wanted.job_set:
-        jobs = jobs.filter(job_set__name__in=wanted.job_set)
-    if wanted.category_any:
-        jobs = jobs.filter(failed_of(wanted.category_any))
-    if wanted.category_last:
-        jobs = jobs.filter(failed_last_of(wanted.category_last))
-    return jobs.filter(_with_text(wanted.text)) if wanted.text else jobs
+    """The jobs of a filter, newest first, each with its job set loaded."""
+    return Job.objects.select_related("job_set").filter(jobs_where(wanted)).order_by("-submitted_at", "-id")
 
 
 def job_page(wanted: JobFilter, *, limit: int = 50, cursor: str = "") -> JobPage:
@@ -160,8 +129,9 @@ def job_rows(jobs: Collection[Job]) -> list[JobRow]:
 
 def state_counts(wanted: JobFilter) -> dict[JobState, int]:
     """How many jobs of the filter are in each state, whatever states it names; every state is there."""
-    everywhere = replace(wanted, states=())
-    counted = find_jobs(everywhere).order_by("state").values_list("state").annotate(count=Count("id"))
+    counted = (
+        find_jobs(wanted.without("state")).order_by("state").values_list("state").annotate(count=Count("id"))
+    )
     return dict.fromkeys(JobState, 0) | {JobState(state): count for state, count in counted}
 
 
@@ -206,24 +176,3 @@ def job_id_of(text: str) -> str:
         return ulid_of(uuid_of(text))
     except ValueError as error:
         raise Invalid(str(error), path="id") from error
-
-
-def _with_text(text: str) -> Q:
-    return Q(job_set__name__icontains=text) | Q(owner__icontains=text) | Q(queue=text) | with_id_like(text)
-
-
-def with_id_like(text: str) -> Q:
-    """Jobs whose id begins with these characters, 10 or more, or ends with these 16: its own part, without the time."""
-    found = Q(id__in=())
-    if len(text) >= _TIME_PART and (first := _id_or_none(text.ljust(_WHOLE, "0"))):
-        found |= Q(id__gte=first, id__lte=_id_or_none(text.ljust(_WHOLE, "z")))
-    if len(text) == _WHOLE - _TIME_PART and (own := _id_or_none(text.rjust(_WHOLE, "0"))):
-        found |= Q(EndsWith(Cast(F("id"), TextField()), str(own)[14:]))
-    return found
-
-
-def _id_or_none(text: str) -> UUID | None:
-    try:
-        return uuid_of(text)
-    except ValueError:
-        return None

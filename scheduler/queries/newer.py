@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
+from scheduler.filters import JobFilter
 from scheduler.models import Job
-from scheduler.queries.jobs import JobFilter, find_jobs
+from scheduler.queries.jobs import find_jobs
 from scheduler.queries.pages import cursor_at
 
 MOST_COUNTED = 100

@@ -6,23 +6,13 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from policies.decision import Verdict
-from scheduler.errors import Invalid, NotFound
+from scheduler.errors import NotFound
+from scheduler.filters import DecisionFilter, RunFilter, decision_filter_of
 from scheduler.models import Decision, Run, RunOutput
-from scheduler.queries.jobs import decision_of, find_job
+from scheduler.queries.jobs import decision_of
+from scheduler.queries.meaning import decisions_where, runs_where
 from scheduler.queries.pages import page_of
 from scheduler.queries.sentences import decision_sentences, with_sentences
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunFilter:
-    """Which runs. Several values of one field mean any of them; an empty field means all."""
-
-    job: str = ""
-    executor: str = ""
-    node: str = ""
-    states: tuple[str, ...] = ()
-    category: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,15 +37,6 @@ class RunDetail:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DecisionFilter:
-    """Which decisions. Several verdicts mean any of them; an empty field means all."""
-
-    job: str = ""
-    policy: str = ""
-    verdicts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionRow:
     """A decision with its run and job loaded, and the sentence people read."""
 
@@ -73,21 +54,13 @@ class DecisionPage:
 
 
 def find_runs(wanted: RunFilter) -> QuerySet[Run]:
-    """The runs of a filter, the one leased last first, with error and decision. Raises NotFound for the job."""
-    runs = Run.objects.select_related("error", "decision", "job__job_set").order_by("-leased_at", "-id")
-    if wanted.job:
-        runs = runs.filter(job=find_job(wanted.job))
-    if wanted.executor:
-        runs = runs.filter(executor=wanted.executor)
-    if wanted.node:
-        runs = runs.filter(node=wanted.node)
-    if wanted.states:
-        runs = runs.filter(state__in=wanted.states)
-    return runs.filter(category__in=wanted.category) if wanted.category else runs
+    """The runs of a filter, the one leased last first, each with error, decision and job."""
+    runs = Run.objects.select_related("error", "decision", "job__job_set").filter(runs_where(wanted))
+    return runs.order_by("-leased_at", "-id")
 
 
 def run_page(wanted: RunFilter, *, limit: int = 50, cursor: str = "") -> RunPage:
-    """A page of the runs of a filter. Raises Invalid, and NotFound for the job."""
+    """A page of the runs of a filter. Raises Invalid."""
     runs, rest = page_of(
         find_runs(wanted), time="leased_at", key="id", parse=UUID, limit=limit, cursor=cursor
     )
@@ -117,19 +90,13 @@ def run_output(run_id: str) -> RunOutput | None:
 
 
 def find_decisions(wanted: DecisionFilter) -> QuerySet[Decision]:
-    """The decisions of a filter, the newest first, with run and job. Raises NotFound for the job, and Invalid."""
-    decisions = Decision.objects.select_related("run", "job").order_by("-decided_at", "-run_id")
-    if wanted.job:
-        decisions = decisions.filter(job=find_job(wanted.job))
-    if wanted.policy:
-        decisions = decisions.filter(policy_name=wanted.policy)
-    if not set(wanted.verdicts) <= set(Verdict):
-        raise Invalid(f"verdict takes one of {', '.join(Verdict)}.", path="verdict")
-    return decisions.filter(verdict__in=wanted.verdicts) if wanted.verdicts else decisions
+    """The decisions of a filter, the newest first, with run and job."""
+    decisions = Decision.objects.select_related("run", "job").filter(decisions_where(wanted))
+    return decisions.order_by("-decided_at", "-run_id")
 
 
 def decision_page(wanted: DecisionFilter, *, limit: int = 50, cursor: str = "") -> DecisionPage:
-    """A page of the decisions of a filter, in two queries. Raises as `find_decisions` does."""
+    """A page of the decisions of a filter, in two queries. Raises Invalid."""
     found, rest = page_of(
         find_decisions(wanted), time="decided_at", key="run_id", parse=UUID, limit=limit, cursor=cursor
     )
@@ -139,7 +106,7 @@ def decision_page(wanted: DecisionFilter, *, limit: int = 50, cursor: str = "") 
 
 def recent_decisions(*, policy: str, limit: int) -> list[Decision]:
     """The newest decisions of every version of a policy, each with its run and job loaded."""
-    return list(find_decisions(DecisionFilter(policy=policy))[:limit])
+    return list(find_decisions(decision_filter_of([("policy", policy)]))[:limit])
 
 
 def _id_of(run_id: str) -> UUID:

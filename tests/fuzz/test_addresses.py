@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookout.access import ensure_person
-from lookout.filters import FIELDS, FilterInvalid, address_of, job_filter
+from lookout.filters import address_of, job_filter
 from scheduler.actors import Role
 from scheduler.errors import Invalid
+from scheduler.filters import JOBS, FilterInvalid
 from scheduler.queries.jobs import job_page, state_counts
 from scheduler.states import JobState
 from tests.api.caller import caller
@@ -19,7 +20,10 @@ from tests.fuzz.hostile_values import texts
 
 pytestmark = pytest.mark.django_db
 
-NAMES = [*[field.name for field in FIELDS] * 6, "cursor", "limit", "colour", "", "\x00", "queue[]"]
+SIGNS = ["", "!", "^", "!*", ">", "<", "?"]
+NAMES = [
+    *[field.shown_name + sign for field in JOBS.fields.values() for sign in SIGNS], "priority>5", "cursor", "limit", "colour", "", "\x00", "queue[]",
+]  # fmt: skip
 likely = st.sampled_from(
     ["nightly", "oom", "oom/limit", "/", "%", "_", "\\", "'", *JobState, "01jf8z9q9v0000000000000000"]
 )

@@ -97,7 +97,7 @@ def test_a_job_is_found_by_its_id_in_the_address(as_olga: Client) -> None:
             "state takes queued, leased, pending, running, cancelling, succeeded, failed, cancelled",
         ),
         ("id=short", "id takes a job id of 26 letters and digits; 'short' is none."),
-        ("colour=red", "There is no filter 'colour'. The filters are queue, state, jobSet, category.last"),
+        ("colour=red", "There is no filter 'colour'. The filters of jobs are id, queue, jobSet, state"),
         ("cursor=nonsense", "The cursor is not one that Tack gave out."),
         ("queue=a%00b", "queue holds a character that no name can hold."),
         ("text=a&text=b", "text takes at most 1 value."),

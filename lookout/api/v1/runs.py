@@ -15,10 +15,10 @@ from lookout.api.shapes import AtMost
 from lookout.api.v1.run_views import DecisionView, RunView, decision_view, run_view
 from policies.decision import Verdict
 from scheduler.errors import NotFound
+from scheduler.filters import decision_filter_of, run_filter_of
+from scheduler.queries.jobs import find_job
 from scheduler.queries.pages import MAX_LIMIT
 from scheduler.queries.runs import (
-    DecisionFilter,
-    RunFilter,
     decision_page,
     run_detail,
     run_output,
@@ -69,7 +69,7 @@ class Runs(Endpoint):
     def get(self, request: Request) -> Response:
         """The runs of a job, oldest first, each with its error and the decision about it."""
         query = query_of(request, RunsQuery)
-        page = run_page(RunFilter(job=query.job), limit=MAX_LIMIT)
+        page = run_page(run_filter_of([("job", find_job(query.job).id)]), limit=MAX_LIMIT)
         return answer(RunList(runs=tuple(run_view(run, page.sentences) for run in reversed(page.runs))))
 
 
@@ -109,7 +109,9 @@ class Decisions(Endpoint):
     def get(self, request: Request) -> Response:
         """Decisions, newest first, a page at a time."""
         query = query_of(request, DecisionsQuery)
-        wanted = DecisionFilter(job=query.job, policy=query.policy, verdicts=query.verdict)
+        job = find_job(query.job).id if query.job else ""
+        verdicts = (("verdict", verdict) for verdict in query.verdict)
+        wanted = decision_filter_of([("job", job), ("policy", query.policy), *verdicts])
         page = decision_page(wanted, limit=query.limit, cursor=query.cursor)
         views = tuple(decision_view(row.decision, row.sentence) for row in page.rows)
         return answer(DecisionList(decisions=views, next=page.next or None))
