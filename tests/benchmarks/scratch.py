@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lookout.client import Client, TackError
+from lookout.embedded.children import spawn
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 START_SECONDS, STOP_SECONDS = 120.0, 60.0
@@ -61,20 +62,14 @@ def scratch(environment: Mapping[str, str] | None = None) -> Iterator[Scratch]:
         folder = Path(name)
         inherited = {key: value for key, value in os.environ.items() if key in _OURS}
         command = [sys.executable, "-P", "-m", "lookout.embedded", "--no-story", "--port", "0"]
-        with (folder / "log").open("wb") as log:
-            up = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={
-                    **inherited,
-                    **(environment or {}),
-                    "PYTHONPATH": str(CHECKOUT),
-                    "TACK_VAR": str(folder / "var"),
-                },
-                start_new_session=True,
-            )
+        ours = {"PYTHONPATH": str(CHECKOUT), "TACK_VAR": str(folder / "var")}
+        # A measurement that is killed leaves nothing behind that would disturb the next one.
+        up = spawn(
+            command,
+            log=folder / "log",
+            env={**inherited, **(environment or {}), **ours},
+            at_our_death=signal.SIGINT,
+        )
         try:
             with _started(up, folder) as client:
                 yield Scratch(client=client, var=folder / "var")
