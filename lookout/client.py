@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
-from lookout.wire.connection import NO_TEXT, Connection
+from lookout.wire.connection import Connection
+from lookout.wire.cordons import Cordons
 from lookout.wire.credentials import Credentials, find_credentials, tidy_address
 from lookout.wire.errors import (
     AddressInvalid,
@@ -39,6 +39,7 @@ from lookout.wire.errors import (
     Unsendable,
 )
 from lookout.wire.life import Cancelled, JobSelection, LifeOfJobs, Preempting, Reprioritized
+from lookout.wire.segments import segment as _segment
 from lookout.wire.streams import PATIENCE_SECONDS, EventSource
 from lookout.wire.views import (
     Decision,
@@ -103,7 +104,7 @@ type Document = str | Mapping[str, Any]
 """A retry policy as text (YAML, JSON) or as an object."""
 
 
-class Client(LifeOfJobs):
+class Client(LifeOfJobs, Cordons):
     """Speaks to one Tack as one person. Close it, or use it in a `with`; one thread at a time."""
 
     def __init__(self, url: str, *, token: str = "", timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -305,6 +306,10 @@ class Client(LifeOfJobs):
         """One executor with its nodes. Raises NotFound."""
         return self._connection.ask_for(Executor, "GET", f"executors/{_segment(name)}")
 
+    def delete_executor(self, name: str) -> None:
+        """Forget an executor; one that does not exist is no error. Raises Conflict while it is heard of or has runs."""
+        self._delete(f"executors/{_segment(name)}")
+
     def sign_in_link(self) -> str:
         """The address of a new link that signs the token's owner in to the dashboard once, within ten minutes."""
         answer = self._object(self._connection.ask("POST", "sign-in-links"))
@@ -365,16 +370,6 @@ class Client(LifeOfJobs):
             self._connection.ask("DELETE", path, query=query)
         except NotFound:
             return
-
-
-def _segment(name: str) -> str:
-    """A name as one part of a path. Raises Unsendable for what cannot be one."""
-    if name in ("", ".", ".."):
-        raise Unsendable(f"{name!r} is no name")
-    try:
-        return quote(name, safe="")
-    except UnicodeEncodeError as error:
-        raise Unsendable(NO_TEXT) from error
 
 
 def _document(document: Document) -> dict[str, Any]:

@@ -7,7 +7,19 @@ from collections.abc import Sequence
 
 import click
 
-from lookout.cli import job_page, jobs, life, login, queues, resources, retry_policies, watch, words
+from lookout.cli import (
+    cordons,
+    executors,
+    job_page,
+    jobs,
+    life,
+    login,
+    queues,
+    resources,
+    retry_policies,
+    watch,
+    words,
+)
 from lookout.cli.printing import plain, say
 from lookout.client import NotSignedIn, Problem, Refused, TackError
 
@@ -16,7 +28,7 @@ __all__ = ["main", "tack"]
 VERSION = "0.1.0"
 
 # These register their commands with the words they share.
-_REGISTERED = (job_page, queues, retry_policies)
+_REGISTERED = (executors, job_page, queues, retry_policies)
 
 ELSEWHERE = {
     "up": "Set up and start everything.",
@@ -69,6 +81,8 @@ for _command in (
     life.cancel,
     life.reprioritize,
     life.preempt,
+    cordons.cordon,
+    cordons.uncordon,
     watch.watch,
 ):
     tack.add_command(_command)

@@ -134,9 +134,9 @@ def update() -> None:
 
 @click.group(cls=Group)
 def delete() -> None:
-    """Delete a queue or retry policy."""
+    """Delete a queue, retry policy or executor."""
 
 
 @click.group(cls=Group)
 def get() -> None:
-    """Show jobs, queues or retry policies."""
+    """Show jobs, queues, retry policies or executors."""

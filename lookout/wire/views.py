@@ -243,12 +243,25 @@ class Amounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """What keeps jobs off a node that do not tolerate it."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A node of an executor: what it has, and what its active runs hold of it."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
     schedulable: bool = True
+    cordoned: bool = False
+    cordoned_by: str = ""
+    cordon_reason: str = ""
     memory_enforced_by: str = ""
     notes: tuple[str, ...] = ()
     capacity: Amounts | None = None
@@ -273,6 +286,9 @@ class Executor:
     pool: str = ""
     version: str = ""
     silent: bool = False
+    cordoned: bool = False
+    cordoned_by: str = ""
+    cordon_reason: str = ""
     heartbeat_at: datetime | None = None
     nodes: tuple[Node, ...] = ()
     runs: int = 0

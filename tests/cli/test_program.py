@@ -16,7 +16,8 @@ from tests.cli.small_server import TOKEN, Answer, Asked, SmallServer, stream
 
 WORDS = (
     *("up", "demo", "agent", "person", "token", "manage", "test", "bench", "login"),
-    *("create", "apply", "update", "delete", "get", "submit", "cancel", "reprioritize", "preempt", "watch"),
+    *("create", "apply", "update", "delete", "get", "submit", "cancel", "reprioritize", "preempt"),
+    *("cordon", "uncordon", "watch"),
 )
 
 

@@ -6,12 +6,15 @@ from datetime import datetime
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from lookout.access import actor_of
 from lookout.api.bodies import query_of
-from lookout.api.endpoint import Endpoint, NoQuery, answer
+from lookout.api.endpoint import Endpoint, NoQuery, Nothing, answer
 from lookout.api.schema import described
 from policies.failures import Disposition
 from scheduler.configured import configuration
-from scheduler.executors.protocol import CategoryDescription
+from scheduler.cordoning import delete_executor
+from scheduler.executors.protocol import CategoryDescription, TaintDescription, TaintEffect
+from scheduler.placement import taints_of
 from scheduler.queries.fleet import ExecutorRow, NodeRow, executor_row, executor_rows
 
 
@@ -31,8 +34,14 @@ class NodeView:
 
     name: str
     labels: dict[str, str]
+    taints: tuple[TaintDescription, ...]
+    """Keep jobs off it that do not tolerate them."""
     schedulable: bool
-    """Takes new runs."""
+    """Takes new runs, as far as its executor says."""
+    cordoned: bool
+    """An operator wants no new runs on it."""
+    cordoned_by: str
+    cordon_reason: str
     memory_enforced_by: str
     """cgroup2, cgroup1 or poll; empty for nobody."""
     notes: tuple[str, ...]
@@ -53,6 +62,10 @@ class ExecutorView:
     version: str
     silent: bool
     """Not heard of within `executorTimeout`: its nodes do not count."""
+    cordoned: bool
+    """An operator wants no new runs on any of its nodes."""
+    cordoned_by: str
+    cordon_reason: str
     heartbeat_at: datetime | None
     """When the last one was received."""
     clock_skew_seconds: float
@@ -82,6 +95,9 @@ def executor_view(row: ExecutorRow) -> ExecutorView:
         pool=executor.pool_id,
         version=executor.version,
         silent=row.is_silent,
+        cordoned=executor.cordoned,
+        cordoned_by=executor.cordoned_by,
+        cordon_reason=executor.cordon_reason,
         heartbeat_at=executor.heartbeat_at,
         clock_skew_seconds=executor.clock_skew_seconds,
         categories=tuple(
@@ -100,7 +116,14 @@ def _node_view(row: NodeRow) -> NodeView:
     return NodeView(
         name=node.name,
         labels=dict(node.labels),
+        taints=tuple(
+            TaintDescription(key=taint.key, value=taint.value, effect=TaintEffect(taint.effect))
+            for taint in taints_of(node.taints)
+        ),
         schedulable=node.schedulable,
+        cordoned=node.cordoned,
+        cordoned_by=node.cordoned_by,
+        cordon_reason=node.cordon_reason,
         memory_enforced_by=node.memory_enforced_by,
         notes=tuple(node.notes),
         capacity=Amounts(
@@ -134,3 +157,12 @@ class ExecutorEndpoint(Endpoint):
         """One executor with its nodes."""
         query_of(request, NoQuery)
         return answer(executor_view(executor_row(name, config=configuration())))
+
+    @described("deleteExecutor", tag="Executors", answer=Nothing, refusals=(409,))
+    def delete(self, request: Request, name: str) -> Response:
+        """Forget an executor that is silent and has no active run, with its nodes; its runs stay.
+
+        One that does not exist is no error, and one that calls again is there again.
+        """
+        delete_executor(name=name, actor=actor_of(request), config=configuration())
+        return answer()

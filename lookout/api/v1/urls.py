@@ -3,6 +3,7 @@
 from django.urls import path
 
 from lookout.api.v1.cancellation import Cancellation
+from lookout.api.v1.cordons import ExecutorCordon, NodeCordon, QueueCordon
 from lookout.api.v1.events import Events
 from lookout.api.v1.executors import ExecutorEndpoint, Executors
 from lookout.api.v1.jobs import JobEndpoint, Jobs
@@ -26,6 +27,7 @@ urlpatterns = [
     path("sign-in-links", SignInLinks.as_view()),
     path("queues", Queues.as_view()),
     path("queues/<str:name>", QueueEndpoint.as_view()),
+    path("queues/<str:name>/cordon", QueueCordon.as_view()),
     path("queues/<str:name>/retry-policies", QueuePolicies.as_view()),
     path("retry-policies", RetryPolicies.as_view()),
     path("retry-policies/check", RetryPolicyCheck.as_view()),
@@ -44,4 +46,6 @@ urlpatterns = [
     path("events", Events.as_view()),
     path("executors", Executors.as_view()),
     path("executors/<str:name>", ExecutorEndpoint.as_view()),
+    path("executors/<str:name>/cordon", ExecutorCordon.as_view()),
+    path("executors/<str:name>/nodes/<str:node>/cordon", NodeCordon.as_view()),
 ]
