@@ -53,6 +53,8 @@ DEBUG = _is_on("TACK_DEBUG")
 
 SECRET_KEY = os.environ.get("TACK_SECRET_KEY") or _kept("secret") or secrets.token_urlsafe(48)
 """TACK_SECRET_KEY signs sessions. Without one every process makes its own, good for tests and commands only."""
+SECRET_KEY_IS_SHARED = bool(os.environ.get("TACK_SECRET_KEY") or _kept("secret"))
+"""Another process of this Tack has the same; lookout.wsgi serves nobody without."""
 
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 ALLOWED_HOSTS += [host for host in os.environ.get("TACK_ALLOWED_HOSTS", "").split(",") if host]

@@ -151,3 +151,17 @@ def _status_of(host: str, port: int, sent: bytes) -> int:
         except ConnectionError:
             return 0
     return int(answer.split(b" ")[1]) if answer.startswith(b"HTTP/") else 0
+
+
+def test_without_a_key_that_all_its_processes_share_no_web_server_starts(tmp_path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "TACK_SECRET_KEY"}
+    done = subprocess.run(
+        [sys.executable, "-c", "import lookout.wsgi"],
+        cwd=CHECKOUT,
+        env={**environment, "TACK_VAR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "lookout.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "Set TACK_SECRET_KEY to a long random text, the same for every web process." in done.stderr
