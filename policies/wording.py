@@ -16,6 +16,7 @@ from policies.quantity import rounded_bytes
 
 __all__ = [
     "DecisionFacts",
+    "capped_sentence",
     "category_text",
     "decision_facts",
     "decision_sentence",
@@ -254,3 +255,16 @@ def limit_sentence(retry_limit: int) -> str:
     if retry_limit == 0:
         return "The retry limit is 0, so nothing is retried."
     return f"Retries at most {'once' if retry_limit == 1 else f'{retry_limit:,} times'}."
+
+
+def capped_sentence(retry_limit: int, global_limit: int) -> str:
+    """What the global limit takes away from a policy; empty where it takes nothing."""
+    if global_limit >= retry_limit:
+        return ""
+    times = {0: "nothing is retried", 1: "jobs are retried at most once"}.get(
+        global_limit, f"jobs are retried at most {global_limit:,} times"
+    )
+    return (
+        f"The global limit of {global_limit:,} is below this policy's limit of {retry_limit:,}, so {times}. "
+        "Raise scheduling.retryPolicy.globalMaxRetries to let it have more."
+    )

@@ -15,6 +15,8 @@ class HeardExecutor:
     name: str
     categories: Mapping[str, Disposition]
     tracked_node_labels: frozenset[str]
+    unlabelled_nodes: int = 0
+    """Nodes of it that lack the node id label, whatever it tracks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,8 +47,9 @@ def check_deployment(
         problems += [_untracked(path, node_id_label) for path in avoiding]
     if not executors:
         return DeploymentCheck(warnings=tuple(_unheard(problems)))
-    blind = sorted({executor.name for executor in executors} - set(tracking))
-    warnings = [_partly_tracked(path, node_id_label, blind) for path in avoiding if tracking and blind]
+    warnings = [
+        problem for path in avoiding if tracking for problem in _unavoidable(path, node_id_label, executors)
+    ]
     return DeploymentCheck(
         problems=tuple(problems), warnings=(*_perhaps_without_category(policy, executors), *warnings)
     )
@@ -127,9 +130,28 @@ def _untracked(path: str, label: str) -> Problem:
     return Problem(path=f"{path}.mutate.affinity.avoidSameNode", message=message, code="label_untracked")
 
 
-def _partly_tracked(path: str, label: str, blind: Sequence[str]) -> Problem:
-    message = f"Nodes of {_quoted(blind)} cannot be avoided: the node label '{label}' is not tracked there."
-    return Problem(path=f"{path}.mutate.affinity.avoidSameNode", message=message, code="label_untracked")
+def _unavoidable(path: str, label: str, executors: Sequence[HeardExecutor]) -> list[Problem]:
+    """Executors some of whose nodes cannot be avoided, though others' can."""
+    blind = sorted(each.name for each in executors if label not in each.tracked_node_labels)
+    messages = [unlabelled_sentence(each, label) for each in executors if each.name not in blind]
+    if blind:
+        messages.insert(
+            0, f"Nodes of {_quoted(blind)} cannot be avoided: the node label '{label}' is not tracked there."
+        )
+    where = f"{path}.mutate.affinity.avoidSameNode"
+    return [Problem(path=where, message=message, code="label_untracked") for message in messages if message]
+
+
+def unlabelled_sentence(executor: HeardExecutor, label: str) -> str:
+    """Of an executor with nodes that lack the node id label; empty where there are none."""
+    if not executor.unlabelled_nodes:
+        return ""
+    one = executor.unlabelled_nodes == 1
+    return (
+        f"{executor.unlabelled_nodes} {'node' if one else 'nodes'} of executor '{executor.name}' "
+        f"{'lacks' if one else 'lack'} the label '{label}', so avoidSameNode cannot keep jobs away from "
+        f"{'it' if one else 'them'}. Label {'it' if one else 'them'}, and have the executor track the label."
+    )
 
 
 def _unheard(problems: Iterable[Problem]) -> list[Problem]:

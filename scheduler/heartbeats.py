@@ -1,10 +1,13 @@
 """Record heartbeats: an executor is there, and this is what it has."""
 
+import logging
 from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
 
+from scheduler.config import Configuration
+from scheduler.configured import configuration
 from scheduler.executors.protocol import Heartbeat, NodeDescription
 from scheduler.models import Executor, Node, Pool
 from scheduler.models.clock import database_now
@@ -12,9 +15,13 @@ from scheduler.models.clock import database_now
 type Shape = frozenset[tuple[str, int, int, str]]
 """What a round sees of an executor's nodes; when it changes, a round is worth while."""
 
+log = logging.getLogger(__name__)
+_warned_of: set[str] = set()
+"""Executors whose nodes lack the node id label, as far as this process has said so."""
+
 
 @transaction.atomic
-def record_heartbeat(heartbeat: Heartbeat) -> bool:
+def record_heartbeat(heartbeat: Heartbeat, *, config: Configuration | None = None) -> bool:
     """Write what the executor says of itself and its nodes; its leases live from the time of receipt.
 
     Nodes it does not name any more are gone. Returns whether there is room or a node there was not before.
@@ -40,10 +47,24 @@ def record_heartbeat(heartbeat: Heartbeat) -> bool:
     before = _shape(Node.objects.filter(executor=executor))
     nodes = [_node(executor, description, now) for description in heartbeat.nodes]
     _replace_nodes(executor, nodes)
+    _warn_of_unlabelled(heartbeat, (config or configuration()).node_id_label)
     changed = is_new or _shape(nodes) != before
     if changed:
         Executor.objects.filter(name=executor.name).update(nodes_changed_at=now)
     return changed
+
+
+def _warn_of_unlabelled(heartbeat: Heartbeat, label: str) -> None:
+    """Once for an executor, not with each of its heartbeats."""
+    unlabelled = [node.name for node in heartbeat.nodes if label not in node.labels]
+    if not unlabelled or heartbeat.executor in _warned_of:
+        return
+    _warned_of.add(heartbeat.executor)
+    log.warning(
+        "%s of the %s nodes of executor %s lack the label %s (%s is one), so avoidSameNode cannot keep jobs away "
+        "from them: label them, and add the label to kubernetes.trackedNodeLabels",
+        len(unlabelled), len(heartbeat.nodes), heartbeat.executor, label, unlabelled[0],
+    )  # fmt: skip
 
 
 def _skew(agent_time: str, now: datetime) -> float:

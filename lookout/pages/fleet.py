@@ -10,9 +10,10 @@ from django.views.decorators.http import require_safe
 from lookout.pages.shell import PageRequest, page, show
 from lookout.templatetags.figures import exact_duration, whole_duration
 from policies.failures import InternalSubcategory
+from scheduler.actors import Permission
 from scheduler.config import Configuration
 from scheduler.configured import configuration
-from scheduler.models import Executor
+from scheduler.models import Executor, Node
 from scheduler.models.clock import database_now
 from scheduler.queries.fleet import ExecutorRow, NodeRow, executor_rows
 
@@ -62,7 +63,8 @@ def fleet(request: PageRequest) -> HttpResponse:
         "notes": _notes(nodes),
         "silent": sum(row.is_silent for row in rows),
         "internal": list(InternalSubcategory),
-        "closed": sum(not node.node.schedulable for node in nodes),
+        "closed": sum(not node.node.takes_runs for node in nodes),
+        "may_cordon": Permission.CORDON_NODES in request.actor.permissions,
     }
     return show(request, "fleet/fleet.html", context, place="fleet", part="live")
 
@@ -78,6 +80,11 @@ def _view(row: ExecutorRow, config: Configuration, now: datetime) -> ExecutorVie
         clock=_clock(executor.clock_skew_seconds),
         advice=tuple(_advice(row, config, now)),
     )
+
+
+def _by(place: Executor | Node) -> str:
+    who, why = place.cordoned_by, place.cordon_reason.rstrip(".")
+    return f"{f' by {who}' if who else ''}{f': {why}' if why else ''}"
 
 
 def _clock(skew_seconds: float) -> str:
@@ -102,6 +109,10 @@ def _categories(executor: Executor, disposition: str) -> tuple[str, ...]:
 
 def _advice(row: ExecutorRow, config: Configuration, now: datetime) -> Iterator[str]:
     executor = row.executor
+    if executor.cordoned:
+        yield f"{executor.name} is cordoned{_by(executor)}. No new run starts on its nodes."
+    for node in (each.node for each in row.nodes if each.node.cordoned):
+        yield f"{node.name} is cordoned{_by(node)}. No new run starts on it."
     limit = exact_duration(config.executor_timeout_seconds)
     if _state(row, now) == "silent":
         yield f"{executor.name} has not called for {limit} or longer: its nodes do not count, and its leases have expired."
@@ -115,6 +126,12 @@ def _advice(row: ExecutorRow, config: Configuration, now: datetime) -> Iterator[
         yield (
             f"{executor.name} does not track {config.node_id_label}, so avoidSameNode cannot work there. "
             "Add it to trackedNodeLabels and restart the agent."
+        )
+    elif unlabelled := [each for each in row.nodes if config.node_id_label not in each.node.labels]:
+        yield (
+            f"{len(unlabelled)} of the {len(row.nodes)} nodes of {executor.name} lack the label "
+            f"{config.node_id_label} ({unlabelled[0].node.name} is one), so avoidSameNode cannot keep jobs away from "
+            "them. Label them."
         )
     if abs(executor.clock_skew_seconds) > SKEW_WORTH_SAYING_SECONDS:
         side = "ahead of" if executor.clock_skew_seconds > 0 else "behind"

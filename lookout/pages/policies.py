@@ -9,15 +9,19 @@ from lookout.pages.difference import difference
 from lookout.pages.reading import sentences_of
 from lookout.pages.shell import PageRequest, page, show
 from policies.documents import policy_yaml
-from policies.wording import default_sentence, limit_sentence
+from policies.wording import capped_sentence, default_sentence, limit_sentence
 from scheduler.actors import Permission
+from scheduler.config import Configuration
 from scheduler.configured import configuration
+from scheduler.deployment import DeploymentCheck
 from scheduler.errors import Conflict, Invalid
 from scheduler.publishing import delete_policy
 from scheduler.queries.names import queue_names
 from scheduler.queries.policies import (
     PolicyDetail,
     PolicyVersion,
+    deployment_check,
+    deployment_checks,
     policy_detail,
     policy_rows,
     policy_version,
@@ -31,10 +35,11 @@ DECISIONS_SHOWN = 20
 @page
 def policies(request: PageRequest) -> HttpResponse:
     """All policies."""
-    retries = configuration().retry_policy
+    config, rows = configuration(), policy_rows()
+    fleet = deployment_checks((row.current for row in rows), config=config)
     context = {
-        "rows": [{"row": row, "limit": _limit(row.current)} for row in policy_rows()],
-        "retries": retries,
+        "rows": [{"row": row, "limit": _limit(row.current), "fleet": fleet.get(row.name)} for row in rows],
+        "retries": config.retry_policy,
         "may_create": Permission.CREATE_RETRY_POLICY in request.actor.permissions,
     }
     return show(request, "policies/policies.html", context, place="policies")
@@ -46,7 +51,7 @@ def policy(request: PageRequest, name: str) -> HttpResponse:
     """One policy, at the version the address names, or else the one that decides."""
     detail = policy_detail(name, _version(request))
     may = request.actor.permissions
-    shown = detail.shown
+    shown, config = detail.shown, configuration()
     text = document_text(shown)
     context = {
         "detail": detail,
@@ -54,12 +59,14 @@ def policy(request: PageRequest, name: str) -> HttpResponse:
         "shown": shown,
         "rules": sentences_of(shown.policy) if shown.policy else [],
         "limit": _limit(shown),
+        "capped": _capped(shown, config),
+        "fleet": _fleet(detail, config),
         "default": default_sentence(shown.policy.default_action) if shown.policy else "",
         "lines": text.splitlines(),
         "diff": _difference_to_the_one_before(detail, text),
         "decisions": recent_decisions(policy=name, limit=DECISIONS_SHOWN),
         "other_queues": _other_queues(detail),
-        "retries": configuration().retry_policy,
+        "retries": config.retry_policy,
         "may_update": Permission.UPDATE_RETRY_POLICY in may,
         "may_delete": Permission.DELETE_RETRY_POLICY in may,
         "may_attach": Permission.CREATE_QUEUE in may,
@@ -112,6 +119,20 @@ def _version(request: PageRequest) -> int | None:
 
 def _limit(version: PolicyVersion) -> str:
     return limit_sentence(version.policy.retry_limit) if version.policy else ""
+
+
+def _capped(version: PolicyVersion, config: Configuration) -> str:
+    retries = config.retry_policy
+    if version.policy is None or not retries.enabled:
+        return ""
+    return capped_sentence(version.policy.retry_limit, retries.global_max_retries)
+
+
+def _fleet(detail: PolicyDetail, config: Configuration) -> DeploymentCheck:
+    """What the executors say to the version in force: they may have changed since it was written."""
+    if not detail.is_current or detail.shown.policy is None:
+        return DeploymentCheck()
+    return deployment_check(detail.shown.policy, config=config)
 
 
 def _difference_to_the_one_before(detail: PolicyDetail, text: str) -> dict[str, object] | None:

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property
 from typing import Any
+
+from django.db.models import Count, Q
 
 from policies.failures import Disposition
 from policies.policy import Policy
@@ -15,7 +16,7 @@ from scheduler.deployment import DeploymentCheck, HeardExecutor, check_deploymen
 from scheduler.errors import NotFound
 from scheduler.fields import is_line
 from scheduler.models import Executor, QueuePolicy, RetryPolicy, RetryPolicyVersion
-from scheduler.models.clock import database_now
+from scheduler.queries.fleet import heard_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,17 +155,35 @@ def version_rows(wanted: Iterable[tuple[str, int]]) -> list[RetryPolicyVersion]:
 
 
 def deployment_check(policy: Policy, *, config: Configuration) -> DeploymentCheck:
-    """What the executors heard of lately say to a policy, in one query and a look at the clock."""
-    heard_since = database_now() - timedelta(seconds=config.executor_timeout_seconds)
-    executors = [
+    """What the executors heard of lately say to a policy, in one query."""
+    return check_deployment(policy, heard_executors(config=config), node_id_label=config.node_id_label)
+
+
+def deployment_checks(
+    versions: Iterable[PolicyVersion], *, config: Configuration
+) -> dict[str, DeploymentCheck]:
+    """Policy → what the executors say to it, of those that can be read; the queries of one."""
+    policies = [version.policy for version in versions if version.policy]
+    executors = heard_executors(config=config) if policies else []
+    return {
+        policy.name: check_deployment(policy, executors, node_id_label=config.node_id_label)
+        for policy in policies
+    }
+
+
+def heard_executors(*, config: Configuration) -> list[HeardExecutor]:
+    """What the executors heard of lately say of themselves, by name."""
+    lacks_label = ~Q(nodes__labels__has_key=config.node_id_label) & Q(nodes__isnull=False)
+    heard = Executor.objects.filter(heard_of(config)).order_by("name")
+    return [
         HeardExecutor(
             name=executor.name,
             categories={each["name"]: Disposition(each["disposition"]) for each in executor.categories},
             tracked_node_labels=frozenset(executor.tracked_node_labels),
+            unlabelled_nodes=executor.unlabelled,
         )
-        for executor in Executor.objects.filter(heartbeat_at__gte=heard_since).order_by("name")
+        for executor in heard.annotate(unlabelled=Count("nodes", filter=lacks_label))
     ]
-    return check_deployment(policy, executors, node_id_label=config.node_id_label)
 
 
 def _rows(policies: list[RetryPolicy]) -> list[PolicyRow]:

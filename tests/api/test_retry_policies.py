@@ -40,6 +40,7 @@ def put(who: Caller, body: object, name: str = "oom-grow", **query: str) -> Answ
 
 
 def test_a_policy_is_published_and_read(olga: Caller) -> None:
+    make_executor()
     made = olga.call("POST", "v1/retry-policies", body=document(), query={"note": "first"})
     assert made.status == 201
     assert made.headers["ETag"] == '"1"'
@@ -50,6 +51,8 @@ def test_a_policy_is_published_and_read(olga: Caller) -> None:
         "note": "first",
         "author": "olga",
         "queues": [],
+        "problems": [],
+        "warnings": [],
     }
     make_queue("b", policies=("oom-grow",))
     make_queue("a", policies=("oom-grow",))
@@ -256,3 +259,15 @@ def test_listing_takes_the_same_number_of_queries_for_any_number_of_policies(olg
     with CaptureQueriesContext(connection) as many:
         assert len(olga.get("v1/retry-policies").body["retryPolicies"]) == 21
     assert len(many) == len(few)
+
+
+def test_what_executors_say_by_now_is_told_of_the_version_in_force(olga: Caller) -> None:
+    make_policy()
+    make_policy(rules=OOM_GROW["rules"], retryLimit=3)
+    make_executor(categories=[{"name": "oom", "disposition": "Retain"}])
+    [found] = olga.get("v1/retry-policies").body["retryPolicies"]
+    assert found == olga.get("v1/retry-policies/oom-grow").body
+    assert [problem["path"] for problem in found["problems"]] == ["rules[0].onCategory"]
+    assert "Executor 'local' retains" in found["problems"][0]["message"]
+    assert found["warnings"] == []
+    assert olga.get("v1/retry-policies/oom-grow/versions/1").body["problems"] == []

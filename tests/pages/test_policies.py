@@ -153,5 +153,5 @@ def test_the_number_of_queries_does_not_grow_with_the_policies(
     for number in range(policies):
         make_policy(f"policy-{number}")
         make_queue(f"queue-{number}", policies=(f"policy-{number}",))
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         as_olga.get("/policies")

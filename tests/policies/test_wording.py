@@ -10,6 +10,7 @@ from policies.failures import Failure
 from policies.policy import Action, MemoryBump, Mutation, Rule
 from policies.wording import (
     DecisionFacts,
+    capped_sentence,
     category_text,
     decision_facts,
     decision_sentence,
@@ -177,3 +178,20 @@ def test_the_default_and_the_limit_read_as_sentences() -> None:
 )
 def test_a_category_is_written_with_its_subcategory(category: str, subcategory: str, text: str) -> None:
     assert category_text(category, subcategory) == text
+
+
+@pytest.mark.parametrize(
+    ("limit", "cap", "ending"),
+    [
+        (3, 0, "nothing is retried"),
+        (3, 1, "jobs are retried at most once"),
+        (9, 4, "jobs are retried at most 4 times"),
+    ],
+)
+def test_a_global_limit_below_a_policys_own_is_told(limit: int, cap: int, ending: str) -> None:
+    told = capped_sentence(limit, cap)
+    assert told.startswith(f"The global limit of {cap} is below this policy's limit of {limit}, so {ending}.")
+
+
+def test_a_global_limit_that_takes_nothing_is_not_told() -> None:
+    assert capped_sentence(3, 3) == capped_sentence(0, 0) == ""

@@ -1,14 +1,16 @@
 """Retry policies as they travel: documents, versions, and what a check says."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-from lookout.api.errors import ProblemView
+from lookout.api.errors import ProblemView, problem_view
 from lookout.api.shapes import Shaped
 from policies.policy import Action
-from scheduler.queries.policies import PolicyDetail, PolicyRow, PolicyVersion
+from scheduler.config import Configuration
+from scheduler.deployment import DeploymentCheck
+from scheduler.queries.policies import PolicyDetail, PolicyRow, PolicyVersion, deployment_checks
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +84,10 @@ class PolicyView:
     created_at: datetime
     queues: tuple[str, ...]
     """Queues the policy is attached to, by name."""
+    problems: tuple[ProblemView, ...] = ()
+    """Of the version in force: what the executors heard of cannot do of it. They may have changed since it was written."""
+    warnings: tuple[ProblemView, ...] = ()
+    """Of the version in force: what else its author should know of them."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,9 +116,11 @@ class PolicyCheck:
     """A sentence for each rule, in order; none when the document cannot be read."""
 
 
-def version_view(version: PolicyVersion, queues: Collection[str]) -> PolicyView:
-    """One version as it travels."""
-    row = version.row
+def version_view(
+    version: PolicyVersion, queues: Collection[str], fleet: DeploymentCheck | None = None
+) -> PolicyView:
+    """One version as it travels, with what executors say to it where that was asked."""
+    row, said = version.row, fleet or DeploymentCheck()
     return PolicyView(
         policy=version.document,
         version=version.version,
@@ -120,14 +128,19 @@ def version_view(version: PolicyVersion, queues: Collection[str]) -> PolicyView:
         author=row.author,
         created_at=row.created_at,
         queues=tuple(queues),
+        problems=tuple(problem_view(problem) for problem in said.problems),
+        warnings=tuple(problem_view(problem) for problem in said.warnings),
     )
 
 
-def row_view(row: PolicyRow) -> PolicyView:
-    """The current version of a policy."""
-    return version_view(row.current, row.queues)
+def row_views(rows: Sequence[PolicyRow], *, config: Configuration) -> tuple[PolicyView, ...]:
+    """The current versions of policies."""
+    fleet = deployment_checks((row.current for row in rows), config=config)
+    return tuple(version_view(row.current, row.queues, fleet.get(row.name)) for row in rows)
 
 
-def detail_view(detail: PolicyDetail) -> PolicyView:
+def detail_view(detail: PolicyDetail, *, config: Configuration) -> PolicyView:
     """The version that is shown; of a deleted policy no queue is left."""
-    return version_view(detail.shown, detail.row.queues if detail.row else ())
+    in_force = (detail.shown,) if detail.is_current else ()
+    fleet = deployment_checks(in_force, config=config).get(detail.name)
+    return version_view(detail.shown, detail.row.queues if detail.row else (), fleet)

@@ -20,7 +20,7 @@ from lookout.api.v1.policy_views import (
     RetryPolicyDocument,
     VersionList,
     detail_view,
-    row_view,
+    row_views,
     version_view,
 )
 from policies.documents import parse_policy_document, policy_from_json
@@ -72,7 +72,7 @@ class RetryPolicies(Endpoint):
     def get(self, request: Request) -> Response:
         """The current version of every policy, by name."""
         query_of(request, NoQuery)
-        return answer(PolicyList(retry_policies=tuple(row_view(row) for row in policy_rows())))
+        return answer(PolicyList(retry_policies=row_views(policy_rows(), config=configuration())))
 
     @described(
         "createRetryPolicy",
@@ -205,7 +205,7 @@ class VersionEndpoint(Endpoint):
     def get(self, request: Request, name: str, version: int) -> Response:
         """One version of a policy."""
         query_of(request, NoQuery)
-        return answer(detail_view(policy_detail(name, version)))
+        return answer(detail_view(policy_detail(name, version), config=configuration()))
 
 
 def _writer(request: Request) -> Actor:
@@ -243,6 +243,6 @@ def _based_on(request: Request) -> int | None:
 
 def _shown(name: str, *, status: int = 200) -> Response:
     detail = policy_detail(name)
-    response = answer(detail_view(detail), status=status)
+    response = answer(detail_view(detail, config=configuration()), status=status)
     response.headers["ETag"] = f'"{detail.shown.version}"'
     return response

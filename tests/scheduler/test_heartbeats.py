@@ -1,0 +1,62 @@
+"""Heartbeats: when what an executor says of its nodes has changed, and what is warned of."""
+
+import logging
+
+import pytest
+
+from scheduler.config import Configuration
+from scheduler.executors.protocol import Heartbeat, NodeDescription
+from scheduler.heartbeats import record_heartbeat
+from scheduler.models import Executor
+
+pytestmark = pytest.mark.django_db
+
+HOSTNAME = "kubernetes.io/hostname"
+CONFIG = Configuration(node_id_label=HOSTNAME)
+
+
+def beat(executor: str, *nodes: NodeDescription) -> None:
+    heartbeat = Heartbeat(executor=executor, pool="default", version="", agent_time="", nodes=nodes)
+    record_heartbeat(heartbeat, config=CONFIG)
+
+
+def node(name: str, *, labelled: bool = True, memory_bytes: int = 1 << 30) -> NodeDescription:
+    labels = {HOSTNAME: name} if labelled else {}
+    return NodeDescription(name=name, labels=labels, cpu_millicores=1_000, memory_bytes=memory_bytes)
+
+
+def changed_at(executor: str) -> object:
+    return Executor.objects.get(name=executor).nodes_changed_at
+
+
+def test_the_same_nodes_again_are_no_change() -> None:
+    beat("local", node("n1"))
+    before = changed_at("local")
+    assert before is not None
+    beat("local", node("n1"))
+    assert changed_at("local") == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_other_capacity_is_a_change() -> None:
+    beat("local", node("n1"))
+    before = changed_at("local")
+    beat("local", node("n1", memory_bytes=2 << 30))
+    assert changed_at("local") != before
+
+
+def test_nodes_without_the_label_are_warned_of_once_for_an_executor(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="scheduler.heartbeats"):
+        for _ in range(3):
+            beat("warned-of", node("n1"), node("n2", labelled=False))
+        beat("warned-of-as-well", node("n3", labelled=False))
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert told[0].startswith(f"1 of the 2 nodes of executor warned-of lack the label {HOSTNAME} (n2 is one)")
+
+
+def test_nodes_with_the_label_are_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    beat("well-labelled", node("n1"), node("n2"))
+    assert not caplog.records
