@@ -248,7 +248,7 @@ def _end(report: Report, run: Run, state: RunState, at: datetime, batch: _Batch)
     if state in (RunState.FAILED, RunState.LEASE_RETURNED):
         run.category, run.subcategory = report.category, report.subcategory
         run.fingerprint = fingerprint(report.message)
-    if report.message or report.containers or report.warnings:
+    if report.message or report.reason or report.containers or report.warnings:
         batch.errors.append(_error_of(report, run))
     if report.output is not None:
         batch.outputs.append(

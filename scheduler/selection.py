@@ -25,6 +25,13 @@ class Selection:
     priority_classes: tuple[str, ...] = ()
     """Any of these; none means every class."""
 
+    def __post_init__(self) -> None:
+        """Raises Invalid for names that no name can be."""
+        if "\x00" in "".join(
+            (self.queue, self.job_set, self.executor, self.node, *self.states, *self.priority_classes)
+        ):
+            raise Invalid("A name holds a character that no name can hold.")
+
     @property
     def open_states(self) -> tuple[str, ...]:
         """The states that are looked for."""

@@ -2,106 +2,51 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lookout.filters import job_filter
 from lookout.pages.bar import BESIDES, RELATIONS, chips, filters_of, jobs_address, tally, with_added
+from lookout.pages.headings import headings, order_in_words
+from lookout.pages.job_lines import line_of
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
-from policies.quantity import rounded_bytes
-from scheduler.errors import Invalid, NotFound
-from scheduler.filters import JOBS, FilterInvalid, FilterProblem, JobFilter, pairs_of
+from scheduler.errors import Invalid, NotFound, TooMuchAsked
+from scheduler.filters import JOBS, FilterInvalid, FilterProblem, JobFilter, Order, order_of, pairs_of
+from scheduler.filters.orders import NEWEST_JOBS
 from scheduler.models import Job
 from scheduler.models.clock import database_now
-from scheduler.queries.jobs import (
-    JobPage,
-    JobRow,
-    find_job,
-    job_page,
-    state_counts,
-)
+from scheduler.queries.counting import BOUND
+from scheduler.queries.jobs import JobPage, StateCounts, find_job, job_rows, state_counts
+from scheduler.queries.keyset import Listing
+from scheduler.queries.listings import list_jobs
 from scheduler.queries.names import queue_names
-from scheduler.queries.newer import Newer, jobs_newer_than, place_in_list
-from scheduler.states import JobState, RunState
+from scheduler.queries.newer import Newer, above
+from scheduler.states import JobState
 
 PAGE_SIZE = 50
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
-    """One job as the list shows it."""
-
-    row: JobRow
-    job_set_address: str
-    retries: tuple[int, int] | None
-    """Used, of the limit; None before any decision."""
-    ran: timedelta | None
-    memory_before: str
-    memory_now: str
-
-    @property
-    def job(self) -> Job:
-        return self.row.job
-
-    @property
-    def run_states(self) -> list[str]:
-        return [run.state for run in self.row.runs]
-
-    @property
-    def awaits_verdict(self) -> bool:
-        last = self.row.last_run
-        return last is not None and last.ended_at is not None and last.settled_at is None
-
-    @property
-    def no_run_came(self) -> bool:
-        """It failed although a retry was granted: leases were returned until there were too many."""
-        last = self.row.last_run
-        return (
-            self.job.state == JobState.FAILED and last is not None and last.state == RunState.LEASE_RETURNED
-        )
-
-    @property
-    def retries_spent(self) -> bool:
-        return self.retries is not None and self.retries[0] >= self.retries[1] > 0
 
 
 @require_safe
 @page
 def jobs(request: PageRequest) -> HttpResponse:
-    """The jobs of the filter in the address."""
+    """The jobs of the filter in the address, in the order it says."""
     query = request.GET
-    if query.get("filter") and (query.get("value") or "?" in query.get("match", "")):
-        return redirect(jobs_address(with_added(query)))
+    if query.get("filter") and query.get("value", "").strip():
+        return redirect(jobs_address(with_added(query), sort=query.get("sort", "")))
     try:
         wanted = job_filter(query, besides=BESIDES)
-        found = _found(request, wanted)
-    except (FilterInvalid, Invalid) as error:
-        return _show(request, JobFilter(), {"problems": _problems(error), "tally": []}, status=400)
-    counts = state_counts(wanted)
-    now = database_now()
-    return _show(
-        request,
-        wanted,
-        {
-            "now": now,
-            "rows": [_line(row, now) for row in found.page.rows],
-            "tally": tally(wanted, counts),
-            "summary": _summary(wanted, counts),
-            "page_words": _page_words(found, wanted, counts),
-            "older": jobs_address(filters_of(query), cursor=found.page.next) if found.page.next else "",
-            "newer": _neweraddress(query, found),
-            "came_in": found.came_in,
-            "empty": _empty(wanted, counts),
-            "first": found.page.rows[0].job.id if found.page.rows else "",
-            "asks": asks_of_list(query, request.actor) if found.page.rows else [],
-        },
-    )
+        order = order_of(query.get("sort", ""), JOBS.things, NEWEST_JOBS)
+        found = _found(request, list_jobs(wanted, order))
+        counts = state_counts(wanted)
+    except (FilterInvalid, Invalid, TooMuchAsked) as error:
+        context = {"problems": _problems(error), "tally": []}
+        return _show(request, JobFilter(), context, status=400)
+    return _show(request, wanted, _context(request, wanted, order, found, counts))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,41 +54,72 @@ class _Found:
     page: JobPage
     above: Newer | None
     """What is above the page; None on the first."""
+    number: int = 1
+    """Of the first row in the whole list."""
     came_in: int = 0
     """Newer jobs held back, because the reader has scrolled down."""
 
 
-def _found(request: PageRequest, wanted: JobFilter) -> _Found:
+def _context(
+    request: PageRequest, wanted: JobFilter, order: Order, found: _Found, counts: StateCounts
+) -> dict[str, Any]:
+    rows, now, sort = found.page.rows, database_now(), request.GET.get("sort", "")
+    filters = filters_of(request.GET)
+    return {
+        "now": now,
+        "rows": [line_of(row, now) for row in rows],
+        "headings": headings(order, filters),
+        "ordered": order_in_words(order),
+        "exact": counts.is_exact,
+        "tally": tally(wanted, counts, sort),
+        "summary": _summary(wanted, counts),
+        "page_words": _page_words(found, wanted, order, counts),
+        "older": jobs_address(filters, sort=sort, cursor=found.page.next) if found.page.next else "",
+        "newer": jobs_address(filters, sort=sort, cursor=found.above.page_before) if found.above else "",
+        "came_in": found.came_in,
+        "empty": _empty(wanted, counts),
+        "first": rows[0].job.id if rows else "",
+        "asks": asks_of_list(wanted, request.actor) if rows else [],
+    }
+
+
+def _found(request: PageRequest, listing: Listing[Job]) -> _Found:
     cursor = request.GET.get("cursor", "")
-    held = _held_back(request, wanted) if not cursor else None
+    held = _held_back(request, listing) if not cursor else None
     if held is not None and held.at_row:
-        return _Found(
-            page=job_page(wanted, limit=PAGE_SIZE, cursor=held.at_row), above=None, came_in=held.count
-        )
-    page_found = job_page(wanted, limit=PAGE_SIZE, cursor=cursor)
+        return _Found(page=_page(listing, held.at_row), above=None, came_in=held.count)
+    page_found = _page(listing, cursor)
     if not cursor or not page_found.rows:
         return _Found(page=page_found, above=None)
-    first = page_found.rows[0].job
-    return _Found(page=page_found, above=jobs_newer_than(first, wanted, limit=PAGE_SIZE))
+    first = listing.place_of(page_found.rows[0].job)
+    return _Found(
+        page=page_found,
+        above=above(listing, first, limit=PAGE_SIZE),
+        number=listing.count_above(first, most=BOUND + 1) + 1,
+    )
 
 
-def _held_back(request: PageRequest, wanted: JobFilter) -> Newer | None:
-    """What is newer than the first row a scrolled page shows, when it says which that is."""
+def _page(listing: Listing[Job], cursor: str) -> JobPage:
+    jobs, rest = listing.page(limit=PAGE_SIZE, cursor=cursor)
+    return JobPage(rows=tuple(job_rows(jobs)), next=rest)
+
+
+def _held_back(request: PageRequest, listing: Listing[Job]) -> Newer | None:
+    """What comes before the first row a scrolled page shows, when it says which that is."""
     first = request.headers.get("Tack-First", "")
-    if not first:
-        return None
     try:
-        return jobs_newer_than(find_job(first), wanted, limit=PAGE_SIZE)
+        place = listing.find(find_job(first).id) if first else None
     except NotFound:
         return None
+    return above(listing, place, limit=PAGE_SIZE) if place else None
 
 
 def _show(
     request: PageRequest, wanted: JobFilter, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
     shared = {
-        "chips": chips(wanted),
-        "kept": filters_of(request.GET),
+        "chips": chips(wanted, request.GET.get("sort", "")),
+        "kept": [*filters_of(request.GET), *(("sort", text) for text in request.GET.getlist("sort")[:1])],
         "fields": list(JOBS.fields.values()),
         "relations": RELATIONS,
         "adding": request.GET.get("filter", ""),
@@ -153,57 +129,39 @@ def _show(
     return show(request, "jobs/jobs.html", {**shared, **context}, place="jobs", part="live", status=status)
 
 
-def _line(row: JobRow, now: datetime) -> Line:
-    job, last, decision = row.job, row.last_run, row.last_decision
-    memory = job.memory_limit_bytes or job.memory_request_bytes
-    before = job.submitted_memory_bytes
-    began = last.started_at if last else None
-    return Line(
-        row=row,
-        job_set_address=jobs_address([("queue", job.queue_id), ("jobSet", job.job_set.name)]),
-        retries=(decision.policy_used_after, decision.policy_limit) if decision else None,
-        ran=((last.ended_at or now) - began) if last and began else None,
-        memory_before=rounded_bytes(before) if before else "",
-        memory_now=rounded_bytes(memory) if memory else "",
-    )
-
-
-def _summary(wanted: JobFilter, counts: dict[JobState, int]) -> str:
-    total = sum(counts.values())
+def _summary(wanted: JobFilter, counts: StateCounts) -> str:
     queues = wanted.values("queue")
     of = f" of {', '.join(map(str, queues))}" if queues else ""
-    open_ones = sum(count for state, count in counts.items() if not state.is_terminal)
-    return f"{total:,}{of}, {open_ones:,} not ended, {counts[JobState.FAILED]:,} ended failed"
+    if not counts.is_exact:
+        return f"more than {BOUND:,}{of}"
+    by_state = counts.counts
+    open_ones = sum(count for state, count in by_state.items() if not state.is_terminal)
+    total = sum(by_state.values())
+    return f"{total:,}{of}, {open_ones:,} not ended, {by_state[JobState.FAILED]:,} ended failed"
 
 
-def _page_words(found: _Found, wanted: JobFilter, counts: dict[JobState, int]) -> str:
-    total = sum(count for state, count in counts.items() if _is_meant(wanted, state))
-    rows = found.page.rows
+def _page_words(found: _Found, wanted: JobFilter, order: Order, counts: StateCounts) -> str:
+    total = sum(count for state, count in counts.counts.items() if _is_meant(wanted, state))
+    rows, first = found.page.rows, found.number
+    of = f"of {total:,} jobs" if counts.is_exact else "jobs"
     if found.above is None or not rows:
-        return f"{len(rows):,} of {total:,} jobs, newest first"
-    first = place_in_list(rows[0].job, wanted)
-    return f"{first:,} to {first + len(rows) - 1:,} of {total:,} jobs, newest first"
+        return f"{len(rows):,} {of}, {order_in_words(order)}"
+    if first > BOUND:
+        return f"{len(rows):,} jobs beyond the first {BOUND:,}, {order_in_words(order)}"
+    return f"{first:,} to {first + len(rows) - 1:,} {of}, {order_in_words(order)}"
 
 
 def _is_meant(wanted: JobFilter, state: JobState) -> bool:
     return all((state in each.values) != each.negated for each in wanted if each.name == "state")
 
 
-def _neweraddress(query: QueryDict, found: _Found) -> str:
-    if found.above is None:
-        return ""
-    return jobs_address(
-        filters_of(query), **({"cursor": found.above.page_before} if found.above.page_before else {})
-    )
-
-
-def _empty(wanted: JobFilter, counts: dict[JobState, int]) -> dict[str, str]:
+def _empty(wanted: JobFilter, counts: StateCounts) -> dict[str, str]:
     if not wanted:
         return {
             "head": "No job yet",
             "text": "Submit one: ./tack submit job.yaml. It appears here at once.",
         }
-    hidden = sum(counts.values())
+    hidden = sum(counts.counts.values())
     others = jobs_address(pairs_of(wanted.without("state"))) if hidden else reverse("jobs")
     text = f"The state filter hides {hidden:,} jobs." if hidden else "The filters match nothing."
     return {
@@ -214,7 +172,7 @@ def _empty(wanted: JobFilter, counts: dict[JobState, int]) -> dict[str, str]:
     }
 
 
-def _problems(error: FilterInvalid | Invalid) -> Sequence[FilterProblem]:
+def _problems(error: FilterInvalid | Invalid | TooMuchAsked) -> Sequence[FilterProblem]:
     if isinstance(error, FilterInvalid):
         return error.problems
-    return [FilterProblem(field=error.path, message=str(error))]
+    return [FilterProblem(field=getattr(error, "path", ""), message=str(error))]

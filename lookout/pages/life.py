@@ -21,6 +21,7 @@ from scheduler.actors import Actor, Permission, QueueVerb
 from scheduler.cancelling import cancel_jobs, cancel_selected
 from scheduler.configured import configuration
 from scheduler.errors import Invalid
+from scheduler.filters import FilterInvalid, JobFilter, Match, pairs_of
 from scheduler.models import Job, Queue
 from scheduler.preempting import preempt_jobs, preempt_selected
 from scheduler.queries.jobs import find_job, state_counts
@@ -81,12 +82,12 @@ def gives_way(job: Job) -> bool:
     return job.state != JobState.QUEUED and name in classes and classes[name].preemptible
 
 
-def asks_of_list(query: QueryDict, actor: Actor) -> list[Ask]:
+def asks_of_list(wanted: JobFilter, actor: Actor) -> list[Ask]:
     """What can be asked of all jobs of the list, as far as this person may."""
-    selection = selection_of(query)
+    selection = selection_of(wanted)
     if selection is None:
         return []
-    filters = address_of(filters_of(query))
+    filters = address_of(pairs_of(wanted))
     return [
         Ask(word=word, address=reverse(f"{word}-jobs") + filters, what=" all")
         for word in Word
@@ -94,17 +95,17 @@ def asks_of_list(query: QueryDict, actor: Actor) -> list[Ask]:
     ]
 
 
-def selection_of(query: QueryDict) -> Selection | None:
-    """What the filters of an address select for a verb; None where they say more than a selection can."""
-    named: dict[str, list[str]] = {"queue": [], "jobSet": [], "state": []}
-    for name, value in filters_of(query):
-        if name not in named:
+def selection_of(wanted: JobFilter) -> Selection | None:
+    """What a filter of the list selects for a verb; None where it says more than a selection can."""
+    named: dict[str, tuple[str, ...]] = {"queue": (), "jobSet": (), "state": ()}
+    for condition in wanted:
+        if condition.name not in named or condition.negated or condition.match is not Match.EQUALS:
             return None
-        named[name].append(value)
+        named[condition.name] = tuple(str(value) for value in condition.values)
     queues, job_sets, states = named.values()
     if len(queues) != 1 or len(job_sets) > 1 or not set(states) <= set(OPEN_JOB_STATES):
         return None
-    return Selection(queue=queues[0], job_set="".join(job_sets), states=tuple(states))
+    return Selection(queue=queues[0], job_set="".join(job_sets), states=states)
 
 
 @require_http_methods(READ)
@@ -122,11 +123,15 @@ def of_job(request: PageRequest, job_id: str, word: Word) -> HttpResponse:
 @page
 def of_selection(request: PageRequest, word: Word) -> HttpResponse:
     """The question about the jobs of the filter in the address; sent, it is done to all of them."""
-    selection = selection_of(request.GET)
+    try:
+        wanted = job_filter(request.GET)
+    except FilterInvalid as error:
+        raise Invalid(str(error)) from error
+    selection = selection_of(wanted)
     if selection is None:
         raise Invalid("Filter by one queue, at most one job set, and states of jobs that have not ended.")
     if request.method != "POST":
-        return _ask_of_selection(request, selection, word)
+        return _ask_of_selection(request, wanted, selection, word)
     done = until_done(_selected(word, selection, request))
     _tell(request, words.done_to_many(done), word)
     return redirect(jobs_address(filters_of(request.GET)))
@@ -144,8 +149,10 @@ def _ask_of_job(request: PageRequest, job: Job, word: Word) -> HttpResponse:
     return _show(request, context, word)
 
 
-def _ask_of_selection(request: PageRequest, selection: Selection, word: Word) -> HttpResponse:
-    counts = state_counts(job_filter(request.GET))
+def _ask_of_selection(
+    request: PageRequest, wanted: JobFilter, selection: Selection, word: Word
+) -> HttpResponse:
+    counts = state_counts(wanted)
     found = {JobState(state): counts[JobState(state)] for state in selection.open_states}
     filters = filters_of(request.GET)
     context = {

@@ -33,7 +33,8 @@ TEXTS = [
 PAGES = [
     "/jobs?queue={}", "/jobs?state={}", "/jobs?id={}", "/jobs?jobSet={}", "/jobs?category.any={}",
     "/jobs?category.last={}", "/jobs?text={}", "/jobs?cursor={}", "/jobs?{}=1", "/jobs?filter={}&value={}",
-    "/jobs?filter=queue&value={}", "/find?q={}", "/jobs/{}", "/jobs/{}/spec", "/jobs/{}/cancel", "/runs/{}/output",
+    "/jobs?filter=queue&value={}", "/find?q={}", "/jobs/{}", "/jobs/{}/spec", "/jobs/{}/cancel", "/jobs/{}/reprioritize", "/jobs/{}/preempt",
+    "/cancel-jobs?queue={}", "/reprioritize-jobs?queue=nightly&jobSet={}", "/preempt-jobs?queue=nightly&state={}", "/runs/{}/output",
     "/policies/{}", "/policies/{}/edit", "/policies/{}/delete", "/policies/oom-grow?version={}",
     "/policies/oom-grow?compare={}", "/policies/oom-grow/edit?from={}", "/queues/{}", "/queues/{}/edit",
     "/queues/nightly?open={}", "/fleet?pool={}", "/fleet?{}={}", "/sign-in?next={}", "/sign-in/{}", "/static/{}", "/{}",
@@ -53,6 +54,11 @@ FORMS: list[tuple[str, tuple[str, ...]]] = [
     ("/queues/{}/delete", ()),
     ("/policies/{}/delete", ("detach",)),
     ("/jobs/{}/cancel", ("reason",)),
+    ("/jobs/{}/reprioritize", ("priority",)),
+    ("/jobs/{}/preempt", ("reason",)),
+    ("/cancel-jobs?queue={}", ("reason",)),
+    ("/reprioritize-jobs?queue=nightly&jobSet=none", ("priority",)),
+    ("/preempt-jobs?queue={}&jobSet={}", ("reason",)),
 ]
 
 

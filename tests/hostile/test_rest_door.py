@@ -174,7 +174,9 @@ def refused_by(olga: Caller, door: str, body: Any, path: str) -> None:
     assert stored() == before
 
 
-@pytest.mark.parametrize("door", ["jobs", "queues", "retry-policies", "retry-policies/check", "jobs/cancel"])
+@pytest.mark.parametrize(
+    "door", ["jobs", "queues", "retry-policies", "retry-policies/check", "jobs/cancel", "jobs/preempt"]
+)
 @pytest.mark.parametrize(
     "body",
     [
