@@ -18,6 +18,8 @@ class Who(StrEnum):
     GROUP = "member of an owning group"
     MAY_SUBMIT = "granted `submit`"
     MAY_CANCEL = "granted `cancel`"
+    MAY_REPRIORITIZE = "granted `reprioritize`"
+    MAY_PREEMPT = "granted `preempt`"
     OPERATOR = "operator"
     ADMIN = "admin"
     AGENT = "agent"
@@ -38,7 +40,8 @@ class At(StrEnum):
 class Door:
     """One request that leads to a verb, and the status of those who may make it.
 
-    Names in braces stand for what there is: `{queue}` with `{job}` and its `{run}`, `{empty}` without jobs, `{policy}`.
+    Names in braces, also in a body, stand for what there is: `{queue}` with `{job}` and its `{run}`, `{empty}` without
+    jobs, `{policy}`.
     """
 
     at: At
@@ -67,6 +70,8 @@ OPERATORS = frozenset({Who.OPERATOR, Who.ADMIN})
 OWNERS = frozenset({Who.OWNER, Who.GROUP})
 SUBMITTERS = OPERATORS | OWNERS | {Who.SUBMITTER, Who.MAY_SUBMIT}
 CANCELLERS = OPERATORS | OWNERS | {Who.MAY_CANCEL}
+REPRIORITIZERS = OPERATORS | OWNERS | {Who.MAY_REPRIORITIZE}
+PREEMPTERS = OPERATORS | OWNERS | {Who.MAY_PREEMPT}
 
 MOVED = 302
 """A page's answer to what was done: on to the page that shows it."""
@@ -155,6 +160,11 @@ ROWS = (
             page("GET /jobs/{job}"),
             page("GET /jobs/{job}/spec"),
             page("GET /jobs/{job}/cancel"),
+            page("GET /jobs/{job}/reprioritize"),
+            page("GET /jobs/{job}/preempt"),
+            page("GET /cancel-jobs?queue={queue}"),
+            page("GET /reprioritize-jobs?queue={queue}"),
+            page("GET /preempt-jobs?queue={queue}"),
             page("GET /runs/{run}/output"),
             page("GET /find?q={job}", status=MOVED),
         ),
@@ -177,7 +187,41 @@ ROWS = (
     Row(
         what="cancel jobs of the queue",
         who=CANCELLERS,
-        doors=(rest("POST v1/jobs/cancel", {"jobIds": ["{job}"]}), page("POST /jobs/{job}/cancel")),
+        doors=(
+            rest("POST v1/jobs/cancel", {"jobIds": ["{job}"]}),
+            rest("POST v1/jobs/cancel", {"queue": "{queue}", "jobSetId": "set"}),
+            page("POST /jobs/{job}/cancel"),
+            page("POST /cancel-jobs?queue={queue}"),
+        ),
+    ),
+    Row(
+        what="reprioritize jobs of the queue",
+        who=REPRIORITIZERS,
+        doors=(
+            rest("POST v1/jobs/reprioritize", {"jobIds": ["{job}"], "priority": 5}),
+            rest("POST v1/jobs/reprioritize", {"queue": "{queue}", "priority": 5}),
+            page("POST /jobs/{job}/reprioritize", {"priority": "5"}),
+            page("POST /reprioritize-jobs?queue={queue}", {"priority": "5"}),
+        ),
+    ),
+    Row(
+        what="preempt jobs of the queue",
+        who=PREEMPTERS,
+        doors=(
+            rest("POST v1/jobs/preempt", {"jobIds": ["{job}"]}),
+            rest("POST v1/jobs/preempt", {"queue": "{queue}", "executor": "local"}),
+            page("POST /jobs/{job}/preempt"),
+            page("POST /preempt-jobs?queue={queue}"),
+        ),
+    ),
+    Row(
+        what="cancel, reprioritize, preempt whatever runs on an executor",
+        who=OPERATORS,
+        doors=(
+            rest("POST v1/jobs/cancel", {"executor": "local"}),
+            rest("POST v1/jobs/reprioritize", {"executor": "local", "priority": 5}),
+            rest("POST v1/jobs/preempt", {"executor": "local", "node": "local-1"}),
+        ),
     ),
     Row(
         what="make a queue",

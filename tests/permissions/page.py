@@ -11,6 +11,8 @@ FILE = Path(__file__).parents[2] / "docs" / "reference" / "permissions.md"
 _ALLOWS = {
     Permission.SUBMIT_ANY_JOBS: "submit to every queue",
     Permission.CANCEL_ANY_JOBS: "cancel every job",
+    Permission.REPRIORITIZE_ANY_JOBS: "give every job another priority",
+    Permission.PREEMPT_ANY_JOBS: "have every run of a preemptible class give way",
     Permission.CREATE_QUEUE: "make and change queues, cordon them, attach policies",
     Permission.DELETE_QUEUE: "delete queues without jobs",
     Permission.CREATE_RETRY_POLICY: "make policies",
@@ -34,12 +36,14 @@ Operator and admin differ in nothing yet. A person without a role reads.
 
 ## Queues
 
-| | submit | cancel |
-|---|---|---|
-| owners (`userOwners`, `groupOwners`) | yes | yes |
-| `permissions` with the verb `submit` | yes | |
-| `permissions` with the verb `cancel` | | yes |
-| a role with `submit_any_jobs` / `cancel_any_jobs` | yes | yes |
+| | submit | cancel | reprioritize | preempt |
+|---|---|---|---|---|
+| owners (`userOwners`, `groupOwners`) | yes | yes | yes | yes |
+| `permissions` with the verb `submit` | yes | | | |
+| `permissions` with the verb `cancel` | | yes | | |
+| `permissions` with the verb `reprioritize` | | | yes | |
+| `permissions` with the verb `preempt` | | | | yes |
+| a role with `submit_any_jobs` / `cancel_any_jobs` / `reprioritize_any_jobs` / `preempt_any_jobs` | yes | yes | yes | yes |
 
 Owners of a queue may not change the queue itself: that takes `create_queue`.
 

@@ -27,6 +27,8 @@ PERSONS: dict[Who, tuple[str, Role, list[str]]] = {
     Who.GROUP: ("gina", Role.READER, ["data"]),
     Who.MAY_SUBMIT: ("greg", Role.READER, []),
     Who.MAY_CANCEL: ("carl", Role.READER, []),
+    Who.MAY_REPRIORITIZE: ("rob", Role.READER, []),
+    Who.MAY_PREEMPT: ("pam", Role.READER, []),
     Who.OPERATOR: ("olga", Role.OPERATOR, []),
     Who.ADMIN: ("ada", Role.ADMIN, []),
 }
@@ -46,12 +48,17 @@ def names() -> dict[str, str]:
     """What the table speaks of: a queue with its people, a job with a run, a policy, a queue without jobs."""
     grants = [
         {"subjects": [{"kind": "User", "name": name}], "verbs": [verb]}
-        for name, verb in (("greg", "submit"), ("carl", "cancel"))
+        for name, verb in (
+            ("greg", "submit"),
+            ("carl", "cancel"),
+            ("rob", "reprioritize"),
+            ("pam", "preempt"),
+        )
     ]
     make_queue("nightly", owners=["alice"], group_owners=["data"], permissions=grants)
     make_queue("empty")
     make_policy()
-    job = make_job("nightly")
+    job = make_job("nightly", priority_class="armada-preemptible")
     run = make_run(job, executor=make_executor())
     RunOutput.objects.create(run=run, head=b"hello")
     return {"queue": "nightly", "empty": "empty", "policy": "oom-grow", "job": job.id, "run": str(run.id)}
@@ -128,10 +135,10 @@ def knock(client: Client, door: Door, names: dict[str, str]) -> Any:
         return client.get(path) if method == "GET" else client.post(path, door.body or {})
     if door.at is At.PROGRAM:
         return client.generic(method, path)
-    body = {"jobIds": [names["job"]]} if "cancel" in path else door.body
-    return client.generic(
-        method, f"/api/{path}", json.dumps(body) if body is not None else "", content_type="application/json"
-    )
+    body = json.dumps(door.body) if door.body is not None else ""
+    for name, value in names.items():
+        body = body.replace(f"{{{name}}}", value)
+    return client.generic(method, f"/api/{path}", body, content_type="application/json")
 
 
 @doors(lambda door: not door.request.startswith("GET"))
