@@ -14,7 +14,8 @@ from policies.failures import INTERNAL, InternalSubcategory
 from scheduler import client_events
 from scheduler.config import Configuration
 from scheduler.fingerprint import fingerprint
-from scheduler.models import Event, Executor, Job, Node, Pool, PoolRound, Run, RunError
+from scheduler.metrics import round_time
+from scheduler.models import Counter, Event, Executor, Job, Node, Pool, PoolRound, Run, RunError
 from scheduler.models.bulk import among, update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
@@ -126,6 +127,9 @@ def _write(
     told += _lease(holding.leases, jobs, pool=pool, node_id_label=config.node_id_label, at=now)
     _wake(holding)
     Event.objects.append(told)  # last: it takes the numbers of the job sets
+    Counter.objects.add(
+        round_time(pool, time.monotonic() - started), reset_every_seconds=config.metrics_reset_seconds
+    )
     return len(holding.leases)
 
 
