@@ -18,7 +18,7 @@ from scheduler.queries.fleet import pools_with_work
 from scheduler.queries.schedulability import FleetCheck
 from scheduler.queries.unsettled import any_unsettled
 from scheduler.rollups import roll_up
-from scheduler.settling import settle_runs
+from scheduler.settling import BATCH, settle_runs
 
 TASK_SECONDS = 0.2
 """After so long a task begins no other batch: sweeps and rounds wait behind it."""
@@ -37,6 +37,8 @@ def settle() -> None:
     Bell.objects.answer(settle.name)
     config = configuration()
     until = time.monotonic() + TASK_SECONDS
+    if any_unsettled(beyond=BATCH):
+        ring_settle()  # whoever is free begins beside this batch, not after it
     while True:
         settled = settle_runs(config=config, fleet=_fleet)
         if settled.requeued:

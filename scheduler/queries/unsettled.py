@@ -196,6 +196,7 @@ def _run_end(end: _End) -> RunEnd:
     )
 
 
-def any_unsettled() -> bool:
-    """Whether some run awaits settling."""
-    return Run.objects.filter(ended_at__isnull=False, settled_at__isnull=True, settle_error="").exists()
+def any_unsettled(*, beyond: int = 0) -> bool:
+    """Whether more than so many runs await settling."""
+    waiting = Run.objects.filter(ended_at__isnull=False, settled_at__isnull=True, settle_error="")
+    return waiting.values_list("id")[beyond : beyond + 1].exists()

@@ -16,6 +16,8 @@ from lookout.embedded import broker
 from scheduler import tasks
 from scheduler.models import Bell
 from scheduler.settling import Settled
+from scheduler.states import JobState, RunState
+from tests.factories import make_job, make_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -82,6 +84,24 @@ def test_a_bell_rung_while_somebody_looks_is_heard(
     monkeypatch.setattr(tasks, "settle_runs", ring_meanwhile)
     tasks.settle()
     assert waiting_messages() == 2  # the one that is being answered, and another
+
+
+@pytest.mark.parametrize(("runs", "calls"), [(2, 0), (3, 1)])
+def test_more_than_a_batch_calls_for_help_before_the_batch_is_settled(
+    server: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, runs: int, calls: int
+) -> None:
+    waited = []
+
+    def look(**_: object) -> Settled:
+        waited.append(waiting_messages())
+        return Settled(runs=0, requeued=0, more=False)
+
+    for _ in range(runs):
+        make_run(make_job(state=JobState.RUNNING), state=RunState.FAILED)
+    monkeypatch.setattr(tasks, "BATCH", 2)
+    monkeypatch.setattr(tasks, "settle_runs", look)
+    tasks.settle()
+    assert waited == [calls]
 
 
 def test_a_bell_whose_message_was_lost_rings_again_after_the_next_sweep(
