@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def services(var: Path) -> dict[str, int]:
@@ -22,9 +21,9 @@ def cpu_seconds(pids: Mapping[str, int]) -> dict[str, float]:
 
 
 def memory_bytes(pids: Mapping[str, int]) -> dict[str, int]:
-    """Memory each process and everything below it holds: shared pages are counted once for each who shares them."""
+    """Memory each process and everything below it holds; a page that several share is counted once among them."""
     below = _children()
-    return {name: sum(_resident(each) for each in _tree(pid, below)) for name, pid in pids.items()}
+    return {name: sum(_proportional(each) for each in _tree(pid, below)) for name, pid in pids.items()}
 
 
 def _children() -> dict[int, list[int]]:
@@ -44,9 +43,13 @@ def _cpu_of_tree(pid: int, below: Mapping[int, list[int]]) -> float:
     return sum(sum(map(int, _stat(each)[11:15])) for each in _tree(pid, below) if _stat(each)) / _TICKS
 
 
-def _resident(pid: int) -> int:
-    fields = _stat(pid)
-    return int(fields[21]) * _PAGE if fields else 0
+def _proportional(pid: int) -> int:
+    """The kernel's proportional set size; 0 when the process is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
 def _stat(pid: int) -> list[str]:
