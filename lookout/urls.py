@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from lookout.api.metrics import Metrics
 from lookout.pages import (
     choices,
+    cordons,
     find,
     fleet,
     health,
@@ -51,8 +52,11 @@ urlpatterns = [
     path("queues/<str:name>", queues.queue, name="queue"),
     path("queues/<str:name>/edit", queues.edit_queue, name="edit-queue"),
     path("queues/<str:name>/policies", queues.attach, name="attach-policies"),
-    path("queues/<str:name>/cordon", queues.cordon, name="cordon-queue"),
+    path("queues/<str:name>/cordon", cordons.of_queue, name="cordon-queue"),
     path("queues/<str:name>/delete", queues.remove_queue, name="delete-queue"),
     path("fleet", fleet.fleet, name="fleet"),
+    path("executors/<str:name>/cordon", cordons.of_executor, name="cordon-executor"),
+    path("executors/<str:name>/nodes/<str:node>/cordon", cordons.of_node, name="cordon-node"),
+    path("executors/<str:name>/delete", cordons.remove_executor, name="delete-executor"),
     path("api/", include("lookout.api.urls")),
 ]

@@ -23,7 +23,6 @@ from scheduler.administration import (
     update_queue,
 )
 from scheduler.configured import configuration
-from scheduler.cordoning import cordon_queue
 from scheduler.errors import AlreadyExists, Conflict, Invalid
 from scheduler.queries.names import policy_names
 from scheduler.queries.queues import QueueRow, queue_detail, queue_rows
@@ -98,20 +97,6 @@ def attach(request: PageRequest, name: str) -> HttpResponse:
 def attach_to_chosen(request: PageRequest) -> HttpResponse:
     """As `attach`, for the queue the form of a policy's page names."""
     return _attach(request, request.POST.get("queue", ""))
-
-
-@require_POST
-@page
-def cordon(request: PageRequest, name: str) -> HttpResponse:
-    """Stop or resume starting jobs of the queue."""
-    cordoned = request.POST.get("cordoned") == "true"
-    reason = request.POST.get("reason", "").strip()
-    if cordon_queue(queue=name, cordoned=cordoned, reason=reason, actor=request.actor):
-        tasks.ring_rounds()
-        messages.success(
-            request, f"Queue {name} {'starts no more jobs' if cordoned else 'starts jobs again'}."
-        )
-    return redirect("queue", name)
 
 
 @require_http_methods(READ)

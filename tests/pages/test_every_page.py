@@ -20,6 +20,7 @@ ADDRESSES = (
     "/jobs/{job}/reprioritize", "/jobs/{job}/preempt", "/cancel-jobs?queue=nightly", "/preempt-jobs?queue=nightly&jobSet=a",
     "/policies", "/new-policy", "/policies/oom-grow", "/policies/oom-grow/edit", "/policies/oom-grow/delete",
     "/queues", "/new-queue", "/queues/nightly", "/queues/nightly/edit", "/queues/nightly/delete", "/fleet",
+    "/queues/nightly/cordon", "/executors/local/cordon", "/executors/local/nodes/local-1/cordon", "/executors/local/delete",
     "/jobs/unknown", "/sign-in", "/sign-in/x", "/nothing-here",
 )  # fmt: skip
 
