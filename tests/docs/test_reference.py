@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lookout.exposition import exposition
 from policies.decision import NO_UNTRIED_NODE_FITS, Verdict
 from policies.documents import MAX_FACTOR, MAX_NAME_BYTES
 from policies.failures import Disposition, InternalSubcategory
@@ -19,6 +20,8 @@ from scheduler.agent.config import AgentConfiguration, agent_configuration_from
 from scheduler.agent.lifecycle import Limits
 from scheduler.config import Configuration, configuration_from
 from scheduler.executors.podspec import HONOURS, MEMORY_VOLUME_HONOURS, VOLUME_HONOURS
+from scheduler.metrics import LABELS
+from scheduler.queries.measurements import Measurements
 from scheduler.states import EventKind, JobState, RunState, UndecidedBecause
 from tests.docs.reading import CHECKOUT, REFERENCE, rows, text_of
 
@@ -184,6 +187,21 @@ _SENTENCES = [
 def test_sentences_about_decisions_are_quoted_as_they_are() -> None:
     quoted = [cell for _, cell in rows(POLICIES, after="## Verdicts and sentences")]
     assert quoted == [decision_sentence(facts) for facts in _SENTENCES]
+
+
+def _metrics() -> list[str]:
+    """The name of every metric: each is there where nothing has happened yet."""
+    nothing = Measurements(totals=(), runs_awaiting_decision=0, oldest_seconds=0.0, heartbeats=())
+    return re.findall(r"^# TYPE (\S+) ", exposition(nothing).decode(), re.MULTILINE)
+
+
+def test_every_metric_is_there_and_no_other() -> None:
+    page = REFERENCE / "metrics.md"
+    tables = ("## Totals", "## What is so now", "## Times")
+    told = {_written(name): labels for after in tables for name, labels, _ in rows(page, after=after)}
+    assert sorted(told) == sorted(_metrics())
+    counted = {tuple(re.findall(r"`(\w+)`", labels)) for labels in told.values()}
+    assert {labels for metric, labels in LABELS.items() if "le" not in labels} <= counted
 
 
 def _words() -> list[str]:
