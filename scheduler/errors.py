@@ -40,3 +40,7 @@ class Invalid(SchedulerError):
         super().__init__(message)
         self.path = path
         self.names = tuple(names)
+
+
+class TooMuchAsked(SchedulerError):
+    """The answer would take too long. The message says how to ask for less."""

@@ -33,26 +33,37 @@ class RollUp:
     source: str
     clock: str
     """The time of recording, of the source."""
+    own: str = "true"
+    """Which rows of the table are the family's."""
 
-    def counted(self, begin: str, end: str, *, bucket: str = "") -> str:
-        """SQL of the rows of a span, by key; with the bucket of each where asked for."""
-        keys = {**({bucket: self._bucket} if bucket else {}), **self.keys}
-        columns = [f"{sql} AS {name}" for name, sql in {**keys, **self.measures}.items()]
-        groups = ", ".join(str(number) for number in range(1, len(keys) + 1))
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Bucket, keys and measures."""
+        return (self.unit, *self.keys, *self.measures)
+
+    @property
+    def kept(self) -> str:
+        """SQL of the family's rows in the table, to be narrowed with AND."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.table} WHERE {self.own}"  # noqa: S608
+
+    def counted(self, begin: str, end: str, *, besides: str = "true") -> str:
+        """SQL of what was recorded in a span, by bucket and keys; only what `besides` holds of."""
+        values = (self._bucket, *self.keys.values(), *self.measures.values())
+        columns = [f"{sql} AS {name}" for name, sql in zip(self.columns, values, strict=True)]
+        groups = ", ".join(str(number) for number in range(1, len(self.keys) + 2))
         return (
             f"SELECT {', '.join(columns)} FROM {self.source}"  # noqa: S608 - the names stand below
-            f" AND {self.clock} >= {begin} AND {self.clock} < {end} GROUP BY {groups}"
+            f" AND {self.clock} >= {begin} AND {self.clock} < {end} AND {besides} GROUP BY {groups}"
         )
 
     def add(self, begin: datetime, end: datetime) -> None:
         """Add what was recorded in a span to the table. Each span once."""
-        keys, measures = [self.unit, *self.keys], list(self.measures)
-        sums = ", ".join(f"{name} = old.{name} + excluded.{name}" for name in measures)
+        sums = ", ".join(f"{name} = old.{name} + excluded.{name}" for name in self.measures)
         with connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO {self.table} AS old ({', '.join([*keys, *measures])}) "
-                f"{self.counted('%(begin)s', '%(end)s', bucket=self.unit)} "
-                f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {sums}",
+                f"INSERT INTO {self.table} AS old ({', '.join(self.columns)}) "
+                f"{self.counted('%(begin)s', '%(end)s')} "
+                f"ON CONFLICT ({', '.join((self.unit, *self.keys))}) DO UPDATE SET {sums}",
                 {"begin": begin, "end": end},
             )
 
@@ -92,12 +103,12 @@ FAILURES_BY_NODE = RollUp(
 DECISIONS_BY_HOUR = RollUp(
     table="scheduler_retryhour", unit="hour", keys={**_OF_DECISION, "outcome": "''", "after": "0"},
     measures=_TIMES, source="scheduler_decision d JOIN scheduler_run r ON r.id = d.run_id WHERE true",
-    clock="d.decided_at",
+    clock="d.decided_at", own="outcome = ''",
 )  # fmt: skip
 OUTCOMES_BY_HOUR = RollUp(
     table="scheduler_retryhour", unit="hour",
     keys={**_OF_DECISION, "outcome": "r.state", "after": "d.global_used_after"},
-    measures=_TIMES, source=_AFTER_RETRIES, clock="r.recorded_at",
+    measures=_TIMES, source=_AFTER_RETRIES, clock="r.recorded_at", own="outcome <> ''",
 )  # fmt: skip
 FAMILIES = (FAILURES_BY_HOUR, FAILURES_BY_DAY, FAILURES_BY_NODE, DECISIONS_BY_HOUR, OUTCOMES_BY_HOUR)
 

@@ -39,26 +39,24 @@ _SPAN = """
 """
 
 
-def rolled_up(family: RollUp) -> str:
-    """SQL for a WITH clause: `found` has the family's rows of a span, with its bucket; some keys in several rows.
+def rolled_up(*families: RollUp) -> str:
+    """SQL for a WITH clause: `found` has the rows of a span of families alike; what is equal may come in several.
 
     The statement takes the parameters of a `Span`.
     """
-    columns = ", ".join([family.unit, *family.keys, *family.measures])
-    begin = family.counted("(SELECT since FROM span)", "(SELECT first FROM span)", bucket=family.unit)
-    rest = family.counted("(SELECT rest FROM span)", "(SELECT until FROM span)", bucket=family.unit)
-    return f"""
-    {_SPAN.format(unit=family.unit)},
-    found AS (
-        SELECT {columns} FROM {family.table}
-         WHERE {family.unit} >= (SELECT first FROM span) AND {family.unit} < (SELECT rest FROM span)
-     UNION ALL ({begin})
-     UNION ALL ({rest})
-    )
-    """  # noqa: S608 - the names stand with the families
+    parts = "\n UNION ALL ".join(part for family in families for part in _parts(family))
+    return f"{_SPAN.format(unit=families[0].unit)}, found AS ({parts})"
 
 
-def rows_of(sql: str, parameters: Mapping[str, object]) -> Sequence[tuple[Any, ...]]:
+def _parts(family: RollUp) -> tuple[str, ...]:
+    """SQL of what is rolled up, of what was recorded before, and of the rest."""
+    bucket = f"{family.unit} >= (SELECT first FROM span) AND {family.unit} < (SELECT rest FROM span)"  # noqa: S608
+    before = family.counted("(SELECT since FROM span)", "(SELECT first FROM span)")
+    rest = family.counted("(SELECT rest FROM span)", "(SELECT until FROM span)")
+    return (f"{family.kept} AND {bucket}", f"({before})", f"({rest})")
+
+
+def rows_of(sql: str, parameters: Mapping[str, object] | Sequence[object]) -> Sequence[tuple[Any, ...]]:
     """The rows of a statement."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)

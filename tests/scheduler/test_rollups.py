@@ -1,6 +1,5 @@
 """Roll-ups: a recount equals them, late reports included; and with the live rest they are always exact."""
 
-import random
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -13,22 +12,17 @@ import pytest
 from django.db import connection, transaction
 
 from scheduler.executors.protocol import Report, ReportState
-from scheduler.models import Decision, FailureDay, FailureHour, HistoryMark, Job, JobTotal, RetryHour, Run
+from scheduler.models import FailureDay, FailureHour, HistoryMark, Job, JobTotal, RetryHour, Run
 from scheduler.models.clock import database_now
 from scheduler.models.rollups import FAMILIES, RollUp
 from scheduler.queries.rollups import Span, rolled_up, rows_of
 from scheduler.reporting import record_reports
 from scheduler.rollups import HOUR, close_next_hour, count_ended_jobs, hour_of, roll_up
 from scheduler.states import JobState, RunState
-from tests.factories import make_executor, make_job, make_queue, make_run
+from tests.factories import make_job, make_run
+from tests.scheduler.pasts import close_hours, decision_of, make_past, this_hour
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-CATEGORIES = ("oom", "disk", "")
-
-
-def this_hour() -> datetime:
-    return hour_of(database_now())
 
 
 def make_failure(at: datetime, **fields: Any) -> Run:
@@ -39,53 +33,13 @@ def make_failure(at: datetime, **fields: Any) -> Run:
     )
 
 
-def decide(run: Run, verdict: str, *, at: datetime, used: int = 0, policy: str = "oom-grow") -> None:
-    Decision.objects.create(
-        run=run, job=run.job, policy_name=policy, policy_version=1, verdict=verdict, policy_used_before=used,
-        policy_used_after=used + 1, policy_limit=9, global_used_before=used, global_used_after=used + 1,
-        global_limit=9, decided_at=at, rule_index=0 if verdict == "retry" else None,
-    )  # fmt: skip
-
-
-def make_past(hours: int, *, seed: int) -> None:
-    """Jobs of two queues with several runs over so many hours; some of their reports came late."""
-    chance = random.Random(seed)  # noqa: S311 - a past is no secret
-    executor = make_executor(nodes=3)
-    for name in ("nightly", "daily"):
-        make_queue(name)
-    for _ in range(15):
-        _make_story(chance, hours, executor=executor)
-
-
-def _make_story(chance: random.Random, hours: int, **fields: Any) -> None:
-    job = make_job(chance.choice(("nightly", "daily")))
-    at = this_hour() - timedelta(minutes=chance.randrange(60 * hours))
-    for used in range(chance.randrange(1, 4)):
-        late = timedelta(hours=chance.choice((0, 0, 0, 2, 30)))
-        run = make_run(
-            job, state=chance.choice((RunState.FAILED, RunState.LEASE_EXPIRED)), ended_at=at - late,
-            recorded_at=at, category=chance.choice(CATEGORIES), node=f"local-{chance.randrange(1, 4)}",
-            core_seconds=chance.randrange(100), **fields,
-        )  # fmt: skip
-        decide(run, "retry", at=at + timedelta(seconds=1), used=used, policy=chance.choice(("grow", "move")))
-        at += timedelta(minutes=chance.randrange(1, 90))
-    end = chance.choice((RunState.SUCCEEDED, RunState.FAILED, RunState.PREEMPTED, RunState.LEASE_RETURNED))
-    make_run(job, state=end, recorded_at=at, ended_at=at, **fields)
-
-
-def close_everything() -> None:
-    while close_next_hour():
-        pass
-
-
 def recount(family: RollUp) -> Counter[Any]:
     """By bucket and keys: what the family counts, straight from the runs, of the closed time."""
-    return _summed(family.counted("%(since)s", "%(until)s", bucket=family.unit), family)
+    return _summed(family.counted("%(since)s", "%(until)s"), family)
 
 
 def kept(family: RollUp) -> Counter[Any]:
-    columns = ", ".join([family.unit, *family.keys, *family.measures])
-    return _summed(f"SELECT {columns} FROM {family.table} {_only(family)}", family)  # noqa: S608
+    return _summed(family.kept, family)
 
 
 def _summed(sql: str, family: RollUp) -> Counter[Any]:
@@ -100,7 +54,7 @@ def _summed(sql: str, family: RollUp) -> Counter[Any]:
 @pytest.mark.parametrize("seed", range(2))
 def test_a_recount_equals_the_roll_ups(seed: int) -> None:
     make_past(40, seed=seed)
-    close_everything()
+    close_hours()
     assert HistoryMark.objects.get().closed_until == this_hour()
     for family in FAMILIES:
         assert kept(family) == recount(family)
@@ -110,8 +64,7 @@ def test_a_recount_equals_the_roll_ups(seed: int) -> None:
 @pytest.mark.parametrize("closes", [0, 2, 1_000])
 def test_closed_hours_and_the_live_rest_are_the_whole_of_any_span(closes: int) -> None:
     make_past(40, seed=7)
-    for _ in range(closes):
-        close_next_hour()
+    close_hours(closes)
     now = this_hour()
     spans = [Span(), Span(since=now - timedelta(hours=30, minutes=20))]
     spans += [
@@ -122,30 +75,23 @@ def test_closed_hours_and_the_live_rest_are_the_whole_of_any_span(closes: int) -
     for family in FAMILIES:
         for span in spans:
             measures = ", ".join(f"sum({name})" for name in family.measures)
-            read = f"WITH {rolled_up(family)} SELECT {measures} FROM found {_only(family)}"  # noqa: S608
+            read = f"WITH {rolled_up(family)} SELECT {measures} FROM found"  # noqa: S608
             counted = family.counted("%(since)s", "%(until)s")
             live = f"WITH found AS ({counted}) SELECT {measures} FROM found"  # noqa: S608
             assert rows_of(read, span.parameters) == rows_of(live, span.parameters), (family, span)
 
 
-def _only(family: RollUp) -> str:
-    """Two families share a table."""
-    if family.table != "scheduler_retryhour":
-        return ""
-    return "WHERE outcome = ''" if family.keys["outcome"] == "''" else "WHERE outcome <> ''"
-
-
 def test_a_late_report_counts_when_it_comes_and_leaves_closed_hours_alone() -> None:
     make_failure(this_hour() - 5 * HOUR)
     run = make_run(make_job(), leased_at=this_hour() - 9 * HOUR, started_at=this_hour() - 8 * HOUR)
-    close_everything()
+    close_hours()
     before = list(FailureHour.objects.values())
     hours_ago = (database_now() - (this_hour() - 5 * HOUR)).total_seconds() - 60
     report = Report(
         run_id=str(run.id), state=ReportState.FAILED, age_seconds=hours_ago, category="oom", exit_code=137
     )
     assert record_reports(executor="local", reports=[report]).any_to_settle
-    close_everything()
+    close_hours()
     assert list(FailureHour.objects.values()) == before
     run.refresh_from_db()
     assert run.ended_at is not None and hour_of(run.ended_at) == this_hour() - 5 * HOUR
@@ -153,7 +99,7 @@ def test_a_late_report_counts_when_it_comes_and_leaves_closed_hours_alone() -> N
 
 def test_the_hour_that_is_not_over_stays_open() -> None:
     make_failure(database_now())
-    close_everything()
+    close_hours()
     assert not FailureHour.objects.exists() and not FailureDay.objects.exists()
     assert HistoryMark.objects.get().closed_until == this_hour()
 
@@ -217,10 +163,10 @@ def test_an_outcome_counts_in_its_own_hour_with_the_rule_that_granted_the_retry(
     now, job = this_hour(), make_job()
     for number in (1, 2):
         run = make_run(job, state=RunState.FAILED, recorded_at=now - (6 - number) * HOUR, core_seconds=number)
-        decide(run, "retry", at=now - (6 - number) * HOUR, used=number - 1)
+        decision_of(run, "retry", at=now - (6 - number) * HOUR, used=number - 1).save()
     make_run(job, state=RunState.LEASE_RETURNED, recorded_at=now - 3 * HOUR)
     make_run(job, state=RunState.SUCCEEDED, recorded_at=now - 2 * HOUR)
-    close_everything()
+    close_hours()
     rows = RetryHour.objects.order_by("hour", "outcome").values_list("hour", "outcome", "after", "times")
     assert list(rows) == [
         (now - 5 * HOUR, "", 0, 1),

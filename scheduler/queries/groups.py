@@ -1,0 +1,225 @@
+"""Jobs in groups: how many of each state, since when, until when, and how long they took."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models import (
+    Case,
+    Count,
+    DecimalField,
+    Exists,
+    F,
+    FilteredRelation,
+    Func,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    Subquery,
+    Sum,
+    TextField,
+    Value,
+    When,
+)
+from django.db.models.expressions import Combinable
+
+from policies.failures import Failure
+from scheduler.errors import Invalid
+from scheduler.filters import JobFilter
+from scheduler.models import Job, Run
+from scheduler.queries.failures import REJECTED, RETURNED_TOO_OFTEN
+from scheduler.queries.meaning import jobs_where
+from scheduler.queries.patience import within
+from scheduler.queries.totals import TOTALS
+from scheduler.states import FAILED_RUN_STATES, JobState, RunState
+
+MOST_GROUPS, MOST_KEYS, LONGEST_KEY = 1_000, 4, 320
+ANNOTATION = "annotation."
+"""Begins the name of the value of an annotation."""
+NARROW = (
+    "So many jobs take too long to group. Ask for fewer, by queue or by submitted or finished; or group by queue "
+    "and state alone without a filter, which is added up beforehand."
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobGroup:
+    """Jobs that have the same of everything asked for."""
+
+    keys: tuple[str | None, ...]
+    """In the order asked for; None where a job has no such thing, "" for a failure without a category."""
+    jobs: int
+    states: dict[JobState, int]
+    """Only states that some of them are in."""
+    first_submitted_at: datetime
+    last_submitted_at: datetime
+    last_changed_at: datetime
+    """When the last of them came to its state."""
+    average_changed_at: datetime
+    average_seconds: float | None
+    """From submission to the end, of those that have ended."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobGroups:
+    """Groups, the largest first."""
+
+    groups: tuple[JobGroup, ...]
+    more: bool
+    """There are others, smaller ones."""
+
+
+def job_groups(wanted: JobFilter, by: Sequence[str], *, limit: int = 100) -> JobGroups:
+    """The jobs of a filter by one to four of GROUPS or `annotation.KEY`, in one query.
+
+    All jobs by queue or state come from totals that are kept, exact to the moment. Raises Invalid, and
+    TooMuchAsked when the database cannot answer in time.
+    """
+    _check(by, limit)
+    with within(narrow=NARROW):
+        found = _rows(wanted, by, limit + 1)
+    return JobGroups(groups=tuple(_group(row) for row in found[:limit]), more=len(found) > limit)
+
+
+def _check(by: Sequence[str], limit: int) -> None:
+    known = ", ".join((*GROUPS, f"{ANNOTATION}KEY"))
+    if not 1 <= len(by) <= MOST_KEYS or len(set(by)) < len(by):
+        raise Invalid(f"by takes one to {MOST_KEYS} different ones of {known}.", path="by")
+    for name in by:
+        annotation = name.startswith(ANNOTATION) and len(ANNOTATION) < len(name) <= LONGEST_KEY
+        if (name not in GROUPS and not annotation) or "\x00" in name:
+            raise Invalid(f"by takes {known}; '{name[:60]}' is none of them.", path="by")
+    if not 1 <= limit <= MOST_GROUPS:
+        raise Invalid(f"limit takes a number from 1 to {MOST_GROUPS:,}.", path="limit")
+
+
+def _rows(wanted: JobFilter, by: Sequence[str], limit: int) -> Sequence[tuple[Any, ...]]:
+    try:
+        columns, sql, parameters = _added_up(by) if _is_added_up(wanted, by) else _counted(wanted, by)
+    except EmptyResultSet:  # the filter contradicts itself
+        return []
+    keys = ", ".join(columns)
+    with connection.cursor() as cursor:
+        cursor.execute(_GROUPED.format(keys=keys, parts=sql), [*parameters, limit])
+        return cursor.fetchall()
+
+
+# Inside are rows by key and state. Groups of one size are in the order of their keys, as all lists are.
+_GROUPED = """
+    SELECT array[{keys}]::text[], sum(jobs), jsonb_object_agg(state, jobs),
+           min(first_submitted), max(last_submitted), max(last_changed),
+           to_timestamp((sum(changed_seconds) / sum(jobs))::float8), (sum(lasted_seconds) / sum(ended))::float8
+      FROM (SELECT {keys}, state, sum(jobs) AS jobs, min(first_submitted) AS first_submitted,
+                   max(last_submitted) AS last_submitted, max(last_changed) AS last_changed,
+                   sum(changed_seconds) AS changed_seconds, nullif(sum(ended), 0) AS ended,
+                   sum(lasted_seconds) AS lasted_seconds
+              FROM ({parts}) AS part GROUP BY {keys}, state) AS by_state
+  GROUP BY {keys} ORDER BY sum(jobs) DESC, {keys} LIMIT %s
+"""
+
+
+def _group(row: tuple[Any, ...]) -> JobGroup:
+    keys, jobs, told, first, last, changed, average_changed, average_seconds = row
+    states = json.loads(told)
+    return JobGroup(
+        keys=tuple(keys),
+        jobs=int(jobs),
+        states={state: int(states[state]) for state in JobState if state in states},
+        first_submitted_at=first,
+        last_submitted_at=last,
+        last_changed_at=changed,
+        average_changed_at=average_changed,
+        average_seconds=average_seconds,
+    )
+
+
+def _is_added_up(wanted: JobFilter, by: Sequence[str]) -> bool:
+    return not wanted and set(by) <= {"queue", "state"}
+
+
+def _added_up(by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
+    keys = [f"k{number}" for number in range(len(by))]
+    named = ", ".join(f"{name} AS {key}" for key, name in zip(keys, by, strict=True))
+    return keys, f"SELECT {named}, totals.* FROM ({TOTALS}) AS totals", []  # noqa: S608
+
+
+def _counted(wanted: JobFilter, by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
+    keys = {f"k{number}": _expression(name) for number, name in enumerate(by)}
+    jobs = Job.objects.annotate(last_run=_LAST_RUN) if _LAST_RUN_GROUPS & set(by) else Job.objects.all()
+    counted = (
+        jobs.filter(jobs_where(wanted))
+        .annotate(**keys)
+        .values(*keys, "state")
+        .annotate(**_MEASURES)
+        .order_by()
+    )
+    sql, parameters = counted.query.sql_with_params()
+    return list(keys), sql, parameters
+
+
+def _expression(name: str) -> Combinable:
+    if name.startswith(ANNOTATION):
+        key = Value(name.removeprefix(ANNOTATION))
+        return Func(
+            F("annotations"), key, function="jsonb_extract_path_text", output_field=TextField(null=True)
+        )
+    return GROUPS[name]
+
+
+def _last_failed(field: str) -> Subquery:
+    failed = Run.objects.filter(job=OuterRef("pk"), state__in=FAILED_RUN_STATES)
+    return Subquery(failed.order_by("-number").values(field)[:1])
+
+
+def _of_last_failure(field: str) -> Case:
+    """Of what a job failed last, as its newest `failed` event says."""
+
+    def said(failure: Failure) -> Value:
+        return Value(str(getattr(failure, field)), output_field=TextField())
+
+    returned = Run.objects.filter(
+        job=OuterRef("pk"), number=OuterRef("run_count"), state=RunState.LEASE_RETURNED
+    )
+    return Case(
+        When(state=JobState.REJECTED, then=said(REJECTED)),
+        When(Q(Exists(returned), state=JobState.FAILED), then=said(RETURNED_TOO_OFTEN)),
+        default=_last_failed(field),
+        output_field=TextField(null=True),
+    )
+
+
+def _seconds(what: Combinable) -> Func:
+    return Func(what, template="extract(epoch FROM %(expressions)s)", output_field=_EXACT)
+
+
+_EXACT = DecimalField(max_digits=40, decimal_places=6)
+_LAST_RUN = FilteredRelation("runs", condition=Q(runs__number=F("run_count")))
+_LAST_RUN_GROUPS = {"executor", "node", "pool"}
+GROUPS: dict[str, Combinable] = {
+    "queue": F("queue_id"),
+    "namespace": F("namespace"),
+    "jobSet": F("job_set__name"),
+    "state": F("state"),
+    "executor": F("last_run__executor_id"),
+    "node": F("last_run__node"),
+    "pool": F("last_run__pool"),
+    "category": _of_last_failure("category"),
+    "subcategory": _of_last_failure("subcategory"),
+    "verdict": _last_failed("decision__verdict"),
+    "policy": _last_failed("decision__policy_name"),
+}
+"""What jobs are grouped by, as SQL: where they ran last, what they failed of last, what was decided about that."""
+_MEASURES = {
+    "jobs": Count("pk"),
+    "first_submitted": Min("submitted_at"),
+    "last_submitted": Max("submitted_at"),
+    "last_changed": Max("state_changed_at"),
+    "changed_seconds": Sum(_seconds(F("state_changed_at"))),
+    "ended": Count("ended_at"),
+    "lasted_seconds": Sum(_seconds(F("ended_at") - F("submitted_at"))),
+}
