@@ -1,6 +1,6 @@
 """Reading what was sent: bodies within limits, JSON or YAML without ambiguity, the query of the address."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -81,12 +81,16 @@ def document_of(request: HttpRequest, *, limit: int = MOST_BODY_BYTES) -> Body:
     return Body(text=text, is_yaml=_media_type(request) in YAML)
 
 
-def query_of[T](request: HttpRequest, shape: type[T]) -> T:
-    """The parameters of the address as a value of that shape; unknown ones are refused like unknown fields."""
+def query_of[T](request: HttpRequest, shape: type[T], *, among: Collection[str] | None = None) -> T:
+    """The parameters of the address as a value of that shape; unknown ones are refused like unknown fields.
+
+    `among` names the only ones that are looked at, where others are read by somebody else.
+    """
     known = {field.wire_name: field for field in fields_of(shape)}
     sent = {
         name: _parameter(known[name], values) if name in known else values
         for name, values in parameters_of(request).lists()
+        if among is None or name in among
     }
     refuse_unstorable(sent)
     return decode(shape, sent)

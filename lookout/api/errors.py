@@ -18,7 +18,7 @@ from lookout.api.bodies import BodyTooLarge, MediaTypeUnknown
 from lookout.api.shapes import WhenKnown, encode
 from policies.problems import DocumentInvalid, Problem
 from scheduler.actors import NotPermitted
-from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound
+from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound, TooMuchAsked
 from scheduler.filters import FilterInvalid
 
 log = structlog.get_logger(__name__)
@@ -90,6 +90,7 @@ _ANSWERS: dict[type[Exception], tuple[int, str]] = {
     AlreadyExists: (409, "already_exists"),
     Conflict: (409, "conflict"),
     Invalid: (400, "invalid"),
+    TooMuchAsked: (400, "too_much_asked"),
     BodyTooLarge: (413, "too_large"),
     MediaTypeUnknown: (415, "unsupported_media_type"),
 }

@@ -16,7 +16,9 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from lookout.api.bodies import JSON, YAML
 from lookout.api.errors import Refusal
+from lookout.api.filter_schema import filter_parameters
 from lookout.api.shapes import Field, Shaped, bound_of, fields_of, is_list, is_mapping, optional, unmarked
+from scheduler.filters import Grammar
 
 type Schema = dict[str, Any]
 
@@ -41,11 +43,15 @@ def described(
     body: type[Any] | None = None,
     yaml: bool = False,
     query: type[Any] | None = None,
+    filters: Grammar | None = None,
     refusals: tuple[int, ...] = (),
     others: Mapping[Any, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Callable[[Any], Any]:
-    """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named."""
+    """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named.
+
+    With `filters` it also takes the fields of the filter language.
+    """
     media = (JSON, YAML[0]) if yaml else (JSON,)
     responses = {**({status: _answer(answer)} if answer else {}), **(others or {})}
     responses |= dict.fromkeys((*refusals, 401, 403), Refusal)
@@ -57,7 +63,11 @@ def described(
             tags=[tag],
             summary=" ".join(summary.split()),
             description=rest,
-            parameters=[*(_parameters(query) if query else ()), *_header_parameters(headers or {})],
+            parameters=[
+                *(filter_parameters(filters) if filters else ()),
+                *(_parameters(query) if query else ()),
+                *_header_parameters(headers or {}),
+            ],
             request=dict.fromkeys(media, body) if body else None,
             responses=responses,
         )(method)

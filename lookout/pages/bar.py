@@ -8,10 +8,11 @@ from django.urls import reverse
 
 from lookout.filters import address_of, pairs_in
 from scheduler.filters import JOBS, Condition, JobFilter, Pair, pairs_of, written_value
+from scheduler.queries.jobs import StateCounts
 from scheduler.states import JobState
 
-BESIDES = ("cursor", "filter", "match", "value")
-"""Parameters of the page that are no filters: where it begins, and the form that adds a filter."""
+BESIDES = ("cursor", "sort", "filter", "match", "value")
+"""Parameters of the page that are no filters: where it begins, its order, and the form that adds a filter."""
 RELATIONS = {
     "=": "is", "!=": "is not", "^=": "starts with", "!^=": "does not start with", "*=": "contains",
     "!*=": "does not contain", ">": "above", ">=": "from", "<": "below", "<=": "up to", "?=": "has a value",
@@ -50,8 +51,8 @@ def filters_of(query: QueryDict) -> list[Pair]:
 
 
 def jobs_address(filters: Sequence[Pair], **more: str) -> str:
-    """The address of the list with these filters."""
-    return reverse("jobs") + address_of([*filters, *more.items()])
+    """The address of the list with these filters, and with what else is not empty."""
+    return reverse("jobs") + address_of([*filters, *((name, text) for name, text in more.items() if text)])
 
 
 def with_added(query: QueryDict) -> list[Pair]:
@@ -74,12 +75,12 @@ def _pair(name: str, match: str, value: str) -> Pair:
     return (f"{name}{match}{value}", "") if match in _STRICT else (f"{name}{match.removesuffix('=')}", value)
 
 
-def chips(wanted: JobFilter) -> list[Chip]:
+def chips(wanted: JobFilter, sort: str) -> list[Chip]:
     """A chip per condition."""
-    return [_chip(wanted, condition) for condition in wanted]
+    return [_chip(wanted, condition, sort) for condition in wanted]
 
 
-def _chip(wanted: JobFilter, condition: Condition) -> Chip:
+def _chip(wanted: JobFilter, condition: Condition, sort: str) -> Chip:
     others = JobFilter(tuple(each for each in wanted if each != condition))
     field = JOBS.field(condition.field, condition.scope)
     assert field is not None
@@ -87,8 +88,8 @@ def _chip(wanted: JobFilter, condition: Condition) -> Chip:
         label=f"{field.label} {condition.key}" if condition.key else field.label,
         relation=_relation(condition),
         values=tuple(written_value(field.kind, value) for value in condition.values),
-        open=jobs_address(pairs_of(wanted), filter=field.asked_as),
-        remove=jobs_address(pairs_of(others)),
+        open=jobs_address(pairs_of(wanted), sort=sort, filter=field.asked_as),
+        remove=jobs_address(pairs_of(others), sort=sort),
     )
 
 
@@ -98,18 +99,19 @@ def _relation(condition: Condition) -> str:
     return RELATIONS[f"{'!' * condition.negated}{condition.match}"]
 
 
-def tally(wanted: JobFilter, counts: dict[JobState, int]) -> list[Tally]:
+def tally(wanted: JobFilter, found: StateCounts, sort: str) -> list[Tally]:
     """The quick filter by state. The states people look for first come first; others only when they hold jobs."""
-    others, current = pairs_of(wanted.without("state")), wanted.values("state")
+    others, current, counts = pairs_of(wanted.without("state")), wanted.values("state"), found.counts
     rest = [state for state in JobState if state not in _SHOWN_FIRST]
-    entries = [Tally(state="", count=sum(counts.values()), address=jobs_address(others), current=not current)]
+    everything = jobs_address(others, sort=sort)
+    entries = [Tally(state="", count=sum(counts.values()), address=everything, current=not current)]
     return entries + [
         Tally(
             state=state,
             count=counts[state],
-            address=jobs_address([*others, ("state", state)]),
+            address=jobs_address([*others, ("state", state)], sort=sort),
             current=current == (state,),
         )
         for state in (*_SHOWN_FIRST, *rest)
-        if counts[state] or state in current or state in _SHOWN_FIRST[:3]
+        if counts[state] or state in current or state in _SHOWN_FIRST[:3] or not found.is_exact
     ]

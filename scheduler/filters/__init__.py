@@ -7,6 +7,7 @@ view or a bulk action; `text_of` writes it back. What it means in the database s
 from scheduler.filters.conditions import Condition, DecisionFilter, Filter, JobFilter, Match, RunFilter, Scope
 from scheduler.filters.fields import DECISIONS, JOBS, RUNS, FilterField, Grammar
 from scheduler.filters.kinds import Ago, Kind, Value, written_value
+from scheduler.filters.orders import Order, SortKey, order_of
 from scheduler.filters.reading import (
     MOST_CONDITIONS,
     MOST_VALUES,
@@ -22,7 +23,7 @@ from scheduler.filters.reading import (
 
 __all__ = [
     "DECISIONS", "JOBS", "MOST_CONDITIONS", "MOST_VALUES", "RUNS", "Ago", "Condition", "DecisionFilter", "Filter",
-    "FilterField", "FilterInvalid", "FilterProblem", "Grammar", "JobFilter", "Kind", "Match", "Pair", "RunFilter",
-    "Scope", "Value", "decision_filter_of", "job_filter_of", "pairs_of", "run_filter_of", "text_of",
+    "FilterField", "FilterInvalid", "FilterProblem", "Grammar", "JobFilter", "Kind", "Match", "Order", "Pair", "RunFilter",
+    "Scope", "SortKey", "Value", "decision_filter_of", "job_filter_of", "order_of", "pairs_of", "run_filter_of", "text_of",
     "written_value",
 ]  # fmt: skip

@@ -106,7 +106,8 @@ def _reserved(name: str = "") -> Column:
     return Column(expression=lambda key: _resource(name or key))
 
 
-def _memory(_: str) -> Expression:
+def reserved_memory(_: str = "") -> Expression:
+    """What is reserved of memory: the limit, or else the request, or nothing."""
     size = BigIntegerField()
     return Coalesce("memory_limit_bytes", "memory_request_bytes", Value(0), output_field=size)
 
@@ -147,7 +148,7 @@ OF_JOBS: Mapping[str, Column] = {
     "priorityClass": _text("priority_class"),
     "gang": _text("gang_id"),
     "cpu": _other("cpu_request_millicores"),
-    "memory": Column(expression=_memory),
+    "memory": Column(expression=reserved_memory),
     "ephemeralStorage": _reserved("ephemeral-storage"),
     "gpu": _reserved("nvidia.com/gpu"),
     "resource": _reserved(),

@@ -8,16 +8,17 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import Count, QuerySet
+from django.db import connection
 
 from policies.failures import Failure
-from scheduler.errors import Invalid, NotFound
-from scheduler.filters import JobFilter
+from scheduler.errors import NotFound
+from scheduler.filters import JobFilter, Order
+from scheduler.filters.orders import NEWEST_JOBS
 from scheduler.models import Decision, Event, Job, JobSpec, Run, RunOutput
-from scheduler.models.ulids import ulid_of, uuid_of
+from scheduler.models.ulids import uuid_of
+from scheduler.queries.counting import BOUND
 from scheduler.queries.failures import last_failed_run, last_failure
-from scheduler.queries.meaning import jobs_where
-from scheduler.queries.pages import page_of
+from scheduler.queries.listings import find_jobs, list_jobs
 from scheduler.queries.queues import attached_policies
 from scheduler.queries.sentences import decision_sentences
 from scheduler.queries.waiting import reasons_for_waiting, waiting_because
@@ -63,11 +64,20 @@ class JobRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobPage:
-    """Some of the jobs of a filter, newest first."""
+    """Some of the jobs of a filter."""
 
     rows: tuple[JobRow, ...]
     next: str
     """The cursor of the page after this one; empty on the last."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StateCounts:
+    """How many jobs are in each state."""
+
+    counts: Mapping[JobState, int]
+    is_exact: bool
+    """Else there are more than these."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,16 +112,9 @@ class JobDetail:
         return self.row.waiting_because
 
 
-def find_jobs(wanted: JobFilter) -> QuerySet[Job]:
-    """The jobs of a filter, newest first, each with its job set loaded."""
-    return Job.objects.select_related("job_set").filter(jobs_where(wanted)).order_by("-submitted_at", "-id")
-
-
-def job_page(wanted: JobFilter, *, limit: int = 50, cursor: str = "") -> JobPage:
-    """A page of the jobs of a filter, in four queries whatever its size. Raises Invalid."""
-    jobs, rest = page_of(
-        find_jobs(wanted), time="submitted_at", key="id", parse=job_id_of, limit=limit, cursor=cursor
-    )
+def job_page(wanted: JobFilter, *, order: Order = NEWEST_JOBS, limit: int = 50, cursor: str = "") -> JobPage:
+    """A page of the jobs of a filter, in a fixed number of queries whatever its size. Raises Invalid."""
+    jobs, rest = list_jobs(wanted, order).page(limit=limit, cursor=cursor)
     return JobPage(rows=tuple(job_rows(jobs)), next=rest)
 
 
@@ -127,18 +130,25 @@ def job_rows(jobs: Collection[Job]) -> list[JobRow]:
     ]
 
 
-def state_counts(wanted: JobFilter) -> dict[JobState, int]:
-    """How many jobs of the filter are in each state, whatever states it names; every state is there."""
-    counted = (
-        find_jobs(wanted.without("state")).order_by("state").values_list("state").annotate(count=Count("id"))
-    )
-    return dict.fromkeys(JobState, 0) | {JobState(state): count for state, count in counted}
+def state_counts(wanted: JobFilter, *, bound: int = BOUND) -> StateCounts:
+    """How many jobs of the filter are in each state, whatever states it names; every state is there.
+
+    Where there are more than `bound`, only so many of them are counted.
+    """
+    found = find_jobs(wanted.without("state")).values("state")[: bound + 1]
+    sql, parameters = found.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT state, count(*) FROM ({sql}) AS found GROUP BY state", parameters)  # noqa: S608 - Django's
+        counted = {JobState(state): count for state, count in cursor.fetchall()}
+    return StateCounts(counts=dict.fromkeys(JobState, 0) | counted, is_exact=sum(counted.values()) <= bound)
 
 
 def job_detail(job_id: str) -> JobDetail:
     """One job with spec, runs, decisions and newest events, in a fixed number of queries. Raises NotFound."""
     job = find_job(job_id)
     runs = tuple(Run.objects.filter(job=job).select_related("error", "decision").order_by("number"))
+    for run in runs:
+        run.job = job
     decisions = [decision for run in runs if (decision := decision_of(run))]
     newest = list(Event.objects.filter(job=job).order_by("-number")[: EVENTS_SHOWN + 1])
     spec = JobSpec.objects.filter(job=job).first()
@@ -168,11 +178,3 @@ def decision_of(run: Run | None) -> Decision | None:
         return run.decision if run else None
     except ObjectDoesNotExist:
         return None
-
-
-def job_id_of(text: str) -> str:
-    """A job id as it is shown, of any letter case. Raises Invalid."""
-    try:
-        return ulid_of(uuid_of(text))
-    except ValueError as error:
-        raise Invalid(str(error), path="id") from error

@@ -1,21 +1,17 @@
-"""Jobs newer than those of a page: what the way back leads to, and what came in since."""
+"""What comes before a row of a list: what the way back leads to, and what came in since the list was drawn."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q
-
-from scheduler.filters import JobFilter
-from scheduler.models import Job
-from scheduler.queries.jobs import find_jobs
-from scheduler.queries.pages import cursor_at
+from scheduler.queries.keyset import Listing, Place
 
 MOST_COUNTED = 100
-"""Newer jobs are counted up to here."""
+"""Rows above are counted up to here."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Newer:
-    """The jobs of a filter above a row."""
+    """The rows of a list above one."""
 
     count: int
     """At most MOST_COUNTED."""
@@ -25,21 +21,11 @@ class Newer:
     """The cursor of the page that begins with the row; empty when nothing is above it."""
 
 
-def jobs_newer_than(job: Job, wanted: JobFilter, *, limit: int) -> Newer:
-    """What is above a job in the list of a filter, in one query. `limit` is the size of a page."""
-    nearest_first = find_jobs(wanted).filter(_above(job)).order_by("submitted_at", "id")
-    places = list(nearest_first.values_list("submitted_at", "id")[: max(limit, MOST_COUNTED) + 1])
+def above(listing: Listing[Any], place: Place, *, limit: int) -> Newer:
+    """What is above a place in a list, in one query. `limit` is the size of a page."""
+    places = listing.nearest_above(place, limit=max(limit, MOST_COUNTED) + 1)
     return Newer(
         count=min(len(places), MOST_COUNTED),
-        page_before=cursor_at(*places[limit]) if len(places) > limit else "",
-        at_row=cursor_at(*places[0]) if places else "",
+        page_before=listing.cursor_at(places[limit]) if len(places) > limit else "",
+        at_row=listing.cursor_at(places[0]) if places else "",
     )
-
-
-def place_in_list(job: Job, wanted: JobFilter) -> int:
-    """Where a job stands in the list of a filter, counted from 1, in one query."""
-    return find_jobs(wanted).filter(_above(job)).count() + 1
-
-
-def _above(job: Job) -> Q:
-    return Q(submitted_at__gt=job.submitted_at) | Q(submitted_at=job.submitted_at, id__gt=job.id)

@@ -1,23 +1,21 @@
 """Read runs, their output, and the decisions about them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from scheduler.errors import NotFound
-from scheduler.filters import DecisionFilter, RunFilter, decision_filter_of
+from scheduler.filters import DecisionFilter, Order, RunFilter, decision_filter_of
+from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_RUNS
 from scheduler.models import Decision, Run, RunOutput
 from scheduler.queries.jobs import decision_of
-from scheduler.queries.meaning import decisions_where, runs_where
-from scheduler.queries.pages import page_of
+from scheduler.queries.listings import find_runs, list_decisions, list_runs
 from scheduler.queries.sentences import decision_sentences, with_sentences
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunPage:
-    """Some of the runs of a filter, the one leased last first."""
+    """Some of the runs of a filter."""
 
     runs: tuple[Run, ...]
     sentences: Mapping[UUID, str]
@@ -46,26 +44,22 @@ class DecisionRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionPage:
-    """Some of the decisions of a filter, the newest first."""
+    """Some of the decisions of a filter."""
 
     rows: tuple[DecisionRow, ...]
     next: str
     """The cursor of the page after this one; empty on the last."""
 
 
-def find_runs(wanted: RunFilter) -> QuerySet[Run]:
-    """The runs of a filter, the one leased last first, each with error, decision and job."""
-    runs = Run.objects.select_related("error", "decision", "job__job_set").filter(runs_where(wanted))
-    return runs.order_by("-leased_at", "-id")
+def run_page(wanted: RunFilter, *, order: Order = NEWEST_RUNS, limit: int = 50, cursor: str = "") -> RunPage:
+    """A page of the runs of a filter, in a fixed number of queries. Raises Invalid."""
+    runs, rest = list_runs(wanted, order).page(limit=limit, cursor=cursor)
+    return RunPage(runs=tuple(runs), sentences=sentences_of(runs), next=rest)
 
 
-def run_page(wanted: RunFilter, *, limit: int = 50, cursor: str = "") -> RunPage:
-    """A page of the runs of a filter. Raises Invalid."""
-    runs, rest = page_of(
-        find_runs(wanted), time="leased_at", key="id", parse=UUID, limit=limit, cursor=cursor
-    )
-    decisions = [decision for run in runs if (decision := decision_of(run))]
-    return RunPage(runs=tuple(runs), sentences=decision_sentences(decisions), next=rest)
+def sentences_of(runs: Iterable[Run]) -> Mapping[UUID, str]:
+    """Run id → what was decided about it and why; runs no policy decided about are absent."""
+    return decision_sentences([decision for run in runs if (decision := decision_of(run))])
 
 
 def run_detail(run_id: str) -> RunDetail:
@@ -89,24 +83,18 @@ def run_output(run_id: str) -> RunOutput | None:
     return output
 
 
-def find_decisions(wanted: DecisionFilter) -> QuerySet[Decision]:
-    """The decisions of a filter, the newest first, with run and job."""
-    decisions = Decision.objects.select_related("run", "job").filter(decisions_where(wanted))
-    return decisions.order_by("-decided_at", "-run_id")
-
-
-def decision_page(wanted: DecisionFilter, *, limit: int = 50, cursor: str = "") -> DecisionPage:
+def decision_page(
+    wanted: DecisionFilter, *, order: Order = NEWEST_DECISIONS, limit: int = 50, cursor: str = ""
+) -> DecisionPage:
     """A page of the decisions of a filter, in two queries. Raises Invalid."""
-    found, rest = page_of(
-        find_decisions(wanted), time="decided_at", key="run_id", parse=UUID, limit=limit, cursor=cursor
-    )
+    found, rest = list_decisions(wanted, order).page(limit=limit, cursor=cursor)
     rows = (DecisionRow(decision=decision, sentence=sentence) for decision, sentence in with_sentences(found))
     return DecisionPage(rows=tuple(rows), next=rest)
 
 
 def recent_decisions(*, policy: str, limit: int) -> list[Decision]:
     """The newest decisions of every version of a policy, each with its run and job loaded."""
-    return list(find_decisions(decision_filter_of([("policy", policy)]))[:limit])
+    return list_decisions(decision_filter_of([("policy", policy)])).page(limit=limit)[0]
 
 
 def _id_of(run_id: str) -> UUID:

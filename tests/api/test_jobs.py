@@ -121,10 +121,10 @@ def test_a_job_in_a_list_says_where_it_stands(alice: Caller) -> None:
     assert body["next"] is None
     (view,) = body["jobs"]
     assert set(view) == {
-        "jobId", "clientId", "queue", "jobSetId", "owner", "namespace", "priority", "state", "stateChangedAt",
-        "submittedAt", "endedAt", "cancelUser", "cancelReason", "rejectedBecause", "annotations", "labels",
+        "jobId", "clientId", "queue", "jobSetId", "owner", "namespace", "priority", "priorityClass", "gangId",
+        "state", "stateChangedAt", "submittedAt", "endedAt", "cancelUser", "cancelReason", "rejectedBecause", "annotations", "labels",
         "runCount", "resources", "submittedMemoryBytes", "avoidedNodes", "waitingBecause", "lastFailure",
-        "lastVerdict",
+        "lastVerdict", "lastRun",
     }  # fmt: skip
     assert (view["jobId"], view["queue"], view["jobSetId"], view["owner"]) == (
         job.id,
@@ -209,7 +209,10 @@ def test_filters_are_those_of_the_address(alice: Caller) -> None:
         ({"limit": "many"}, "limit"),
         ({"limit": ["1", "2"]}, "limit"),
         ({"cursor": "x"}, "cursor"),
-        ({"queue": "\x00"}, "queue[0]"),
+        ({"queue": "\x00"}, "queue"),
+        ({"sort": "colour"}, "sort"),
+        ({"fields": "jobId,colour"}, "fields"),
+        ({"node": "a"}, "node"),
     ],
 )
 def test_a_filter_that_means_nothing_is_refused(alice: Caller, query: dict[str, Any], path: str) -> None:

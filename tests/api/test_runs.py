@@ -28,8 +28,8 @@ def failed() -> Run:
 def test_a_run_says_how_it_went(bob: Caller, failed: Run) -> None:
     view = bob.get(f"v1/runs/{failed.id}").body
     assert set(view) == {
-        "runId", "jobId", "number", "executor", "node", "pool", "state", "leasedAt", "startedAt", "endedAt",
-        "exitCode", "signal", "category", "subcategory", "retryable", "memoryRequestBytes", "memoryLimitBytes",
+        "runId", "jobId", "queue", "jobSetId", "number", "executor", "node", "pool", "state", "leasedAt", "pendingAt",
+        "startedAt", "endedAt", "exitCode", "signal", "category", "subcategory", "fingerprint", "coreSeconds", "retryable", "memoryRequestBytes", "memoryLimitBytes",
         "memoryPeakBytes", "killedBy", "enforcedBy", "error", "undecidedBecause", "undecidedSentence", "decision",
     }  # fmt: skip
     assert (view["runId"], view["jobId"], view["executor"]) == (str(failed.id), failed.job_id, "local")
@@ -53,12 +53,14 @@ def test_the_runs_of_a_job_are_oldest_first(bob: Caller, failed: Run) -> None:
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("runs", 400),
-        ("runs?job=none", 404),
+        ("runs?job=none", 400),
+        ("runs?colour=red", 400),
+        ("runs?sort=queue,node,pool", 400),
+        ("decisions?node.any=a", 400),
         ("runs/none", 404),
         ("runs/00000000-0000-0000-0000-000000000000", 404),
         ("runs/none/output", 404),
-        ("decisions?job=none", 404),
+        ("decisions?job=none", 400),
         ("decisions?verdict=maybe", 400),
         ("decisions?limit=0", 400),
         ("decisions?cursor=x", 400),

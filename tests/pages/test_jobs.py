@@ -98,7 +98,7 @@ def test_a_job_is_found_by_its_id_in_the_address(as_olga: Client) -> None:
         ),
         ("id=short", "id takes a job id of 26 letters and digits; 'short' is none."),
         ("colour=red", "There is no filter 'colour'. The filters of jobs are id, queue, jobSet, state"),
-        ("cursor=nonsense", "The cursor is not one that Tack gave out."),
+        ("cursor=nonsense", "The cursor is not one that Tack gave out for this question."),
         ("queue=a%00b", "queue holds a character that no name can hold."),
         ("text=a&text=b", "text takes at most 1 value."),
     ],

@@ -24,7 +24,8 @@ from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.placement import Requirements
 from scheduler.queries.events import events_after
-from scheduler.queries.jobs import find_jobs, job_detail, job_page, state_counts
+from scheduler.queries.jobs import job_detail, job_page, state_counts
+from scheduler.queries.listings import find_jobs
 from scheduler.queries.policies import policy_detail, policy_rows, policy_versions
 from scheduler.queries.queues import queue_detail, queue_rows
 from scheduler.queries.runs import (
@@ -198,7 +199,7 @@ def test_counts_by_state_ignore_the_states_of_the_filter() -> None:
     make_job("nightly")
     make_job("nightly", state=JobState.FAILED)
     make_job("weekly")
-    counts = state_counts(job_filter_of("queue=nightly&state=failed"))
+    counts = state_counts(job_filter_of("queue=nightly&state=failed")).counts
     assert set(counts) == set(JobState)
     assert {state: count for state, count in counts.items() if count} == {"queued": 1, "failed": 1}
 

@@ -3,13 +3,16 @@
 import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
+from lookout.api.lists import TotalView
+from lookout.api.shapes import WhenKnown
 from lookout.api.v1.run_views import RunView, run_view
 from policies.failures import Failure
-from scheduler.models import Job
+from scheduler.models import Job, Run
 from scheduler.queries.jobs import JobDetail, JobRow
-from scheduler.states import JobState
+from scheduler.states import JobState, RunState
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +35,20 @@ class ResourcesView:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class LastRunView:
+    """Where a job ran last, and how that ended."""
+
+    run_id: UUID
+    state: RunState
+    executor: str
+    node: str
+    pool: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    exit_code: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class JobView:
     """A job. It keeps its id through every retry."""
 
@@ -44,6 +61,9 @@ class JobView:
     namespace: str
     priority: int
     """Smaller goes first."""
+    priority_class: str
+    gang_id: str
+    """Jobs of one queue with the same one start together; empty for a job of its own."""
     state: JobState
     state_changed_at: datetime
     submitted_at: datetime
@@ -66,6 +86,7 @@ class JobView:
     """As its newest failed event says; null when that has no category, or there is none."""
     last_verdict: str
     """What was decided about the newest run that failed; empty when nothing was."""
+    last_run: LastRunView | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,11 +99,13 @@ class JobDetailView(JobView):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class JobList:
-    """Some of the jobs that were asked for, newest first."""
+    """Some of the jobs that were asked for."""
 
     jobs: tuple[JobView, ...]
     next: str | None
     """The cursor of the page after this one; null on the last."""
+    total: Annotated[TotalView | None, WhenKnown()] = None
+    """When it was asked for."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,6 +174,8 @@ def _fields(row: JobRow) -> Mapping[str, Any]:
         "owner": job.owner,
         "namespace": job.namespace,
         "priority": job.priority,
+        "priority_class": job.priority_class,
+        "gang_id": job.gang_id,
         "state": JobState(job.state),
         "state_changed_at": job.state_changed_at,
         "submitted_at": job.submitted_at,
@@ -167,7 +192,23 @@ def _fields(row: JobRow) -> Mapping[str, Any]:
         "waiting_because": row.waiting_because,
         "last_failure": _failure(row.last_failure),
         "last_verdict": row.last_verdict,
+        "last_run": _last_run(row.last_run),
     }
+
+
+def _last_run(run: Run | None) -> LastRunView | None:
+    if run is None:
+        return None
+    return LastRunView(
+        run_id=run.id,
+        state=RunState(run.state),
+        executor=run.executor_id,
+        node=run.node,
+        pool=run.pool,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        exit_code=run.exit_code,
+    )
 
 
 def _resources(job: Job) -> ResourcesView:

@@ -1,50 +1,33 @@
 """Jobs: submit, list, get."""
 
 import dataclasses
-from typing import Annotated
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lookout.access import actor_of
 from lookout.api.bodies import MOST_JOB_FILE_BYTES, document_of, query_of
-from lookout.api.endpoint import Endpoint, NoQuery, answer
+from lookout.api.endpoint import IF_NONE_MATCH, Endpoint, NoQuery, answer, answer_tagged
+from lookout.api.lists import NARROW, HistoryRate, ListQuery, answer_list, asked_of
 from lookout.api.schema import described
-from lookout.api.shapes import AtMost, Named
 from lookout.api.v1.job_views import (
     JobDetailView,
     JobFileDocument,
     JobList,
+    JobView,
     SubmittedList,
     SubmittedView,
     job_detail_view,
     job_view,
 )
-from lookout.filters import job_filter
 from scheduler import tasks
+from scheduler.filters import JOBS, job_filter_of
+from scheduler.filters.orders import NEWEST_JOBS
+from scheduler.queries.counting import total_of
 from scheduler.queries.jobs import job_detail, job_page
-from scheduler.queries.pages import MAX_LIMIT
+from scheduler.queries.listings import find_jobs
+from scheduler.queries.patience import within
 from scheduler.submission import check_honoured, check_job_file, submit_jobs
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class JobsQuery:
-    """Which jobs. A name given several times means any of them; different names are joined by "and"."""
-
-    queue: tuple[str, ...] = ()
-    state: tuple[str, ...] = ()
-    """queued, leased, pending, running, cancelling, succeeded, failed, cancelled or rejected."""
-    id: tuple[str, ...] = ()
-    job_set: tuple[str, ...] = ()
-    category_any: Annotated[tuple[str, ...], Named("category.any")] = ()
-    """It failed at some time of one of these: oom, or oom/limit with the subcategory."""
-    category_last: Annotated[tuple[str, ...], Named("category.last")] = ()
-    """The last failure is one of these."""
-    text: str = ""
-    """The name of the job set or the owner contains it, or it is the job's id."""
-    limit: Annotated[int, AtMost(MAX_LIMIT)] = 100
-    cursor: str = ""
-    """`next` of the page before."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,13 +41,24 @@ class SubmitQuery:
 class Jobs(Endpoint):
     """All of them."""
 
-    @described("listJobs", tag="Jobs", query=JobsQuery, answer=JobList, refusals=(400,))
+    throttle_classes = (HistoryRate,)
+
+    @described("listJobs", tag="Jobs", query=ListQuery, filters=JOBS, answer=JobList, refusals=(400, 429))
     def get(self, request: Request) -> Response:
-        """Jobs, newest first, a page at a time. The filters are those of the jobs page's address."""
-        query = query_of(request, JobsQuery)
-        wanted = job_filter(request.GET, besides=("limit", "cursor"))
-        page = job_page(wanted, limit=query.limit, cursor=query.cursor)
-        return answer(JobList(jobs=tuple(job_view(row) for row in page.rows), next=page.next or None))
+        """The jobs of a filter, newest first unless told otherwise, a page at a time.
+
+        The filters are those of the jobs page's address.
+        """
+        asked = asked_of(request, JOBS, read=job_filter_of, otherwise=lambda _: NEWEST_JOBS, view=JobView)
+        with within(narrow=NARROW):
+            page = job_page(asked.wanted, order=asked.order, limit=asked.limit, cursor=asked.cursor)
+            return answer_list(
+                "jobs",
+                [job_view(row) for row in page.rows],
+                asked=asked,
+                rest=page.next,
+                total=lambda: total_of(find_jobs(asked.wanted)),
+            )
 
     @described(
         "submitJobs",
@@ -103,8 +97,8 @@ class Jobs(Endpoint):
 class JobEndpoint(Endpoint):
     """One job."""
 
-    @described("getJob", tag="Jobs", answer=JobDetailView, refusals=(404,))
+    @described("getJob", tag="Jobs", answer=JobDetailView, headers=IF_NONE_MATCH, refusals=(404,))
     def get(self, request: Request, job_id: str) -> Response:
-        """One job with its pod spec as submitted and all its runs."""
+        """One job with its pod spec as submitted and all its runs. Its ETag changes with anything of it."""
         query_of(request, NoQuery)
-        return answer(job_detail_view(job_detail(job_id)))
+        return answer_tagged(request, job_detail_view(job_detail(job_id)))

@@ -80,6 +80,8 @@ class RunView:
 
     run_id: UUID
     job_id: str
+    queue: str
+    job_set_id: str
     number: int
     """1 for the first."""
     executor: str
@@ -87,12 +89,17 @@ class RunView:
     pool: str
     state: RunState
     leased_at: datetime
+    pending_at: datetime | None
     started_at: datetime | None
     ended_at: datetime | None
     exit_code: int | None
     signal: int | None
     category: str
     subcategory: str
+    fingerprint: str
+    """What equal errors have in common; empty where there was none."""
+    core_seconds: float
+    """Reserved cores times seconds of running."""
     retryable: bool | None
     """Whether the job went on after this failure; null until it is decided, and for runs that did not fail."""
     memory_request_bytes: int | None
@@ -135,23 +142,28 @@ def _change(before: int, after: int, limit: int) -> BudgetChange:
 
 
 def run_view(run: Run, sentences: Mapping[UUID, str]) -> RunView:
-    """A run that was read with error and decision; its sentence is among those given."""
+    """A run that was read with error, decision and job; its sentence is among those given."""
     decision = decision_of(run)
     return RunView(
         run_id=run.id,
         job_id=run.job_id,
+        queue=run.queue_id,
+        job_set_id=run.job.job_set.name,
         number=run.number,
         executor=run.executor_id,
         node=run.node,
         pool=run.pool,
         state=RunState(run.state),
         leased_at=run.leased_at,
+        pending_at=run.pending_at,
         started_at=run.started_at,
         ended_at=run.ended_at,
         exit_code=run.exit_code,
         signal=run.signal,
         category=run.category,
         subcategory=run.subcategory,
+        fingerprint=run.fingerprint,
+        core_seconds=run.core_seconds,
         retryable=run.retryable,
         memory_request_bytes=run.memory_request_bytes,
         memory_limit_bytes=run.memory_limit_bytes,

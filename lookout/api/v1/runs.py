@@ -9,79 +9,78 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lookout.api.bodies import query_of
-from lookout.api.endpoint import Endpoint, NoQuery, answer
+from lookout.api.endpoint import IF_NONE_MATCH, Endpoint, NoQuery, answer_tagged
+from lookout.api.lists import NARROW, HistoryRate, ListQuery, TotalView, answer_list, asked_of
 from lookout.api.schema import described
-from lookout.api.shapes import AtMost
+from lookout.api.shapes import WhenKnown
 from lookout.api.v1.run_views import DecisionView, RunView, decision_view, run_view
-from policies.decision import Verdict
 from scheduler.errors import NotFound
-from scheduler.filters import decision_filter_of, run_filter_of
-from scheduler.queries.jobs import find_job
-from scheduler.queries.pages import MAX_LIMIT
-from scheduler.queries.runs import (
-    decision_page,
-    run_detail,
-    run_output,
-    run_page,
-)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class RunsQuery:
-    """Which runs."""
-
-    job: str
-    """Id of the job."""
+from scheduler.filters import DECISIONS, RUNS, Order, RunFilter, decision_filter_of, run_filter_of
+from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_RUNS, OLDEST_RUNS
+from scheduler.queries.counting import total_of
+from scheduler.queries.listings import find_decisions, find_runs
+from scheduler.queries.patience import within
+from scheduler.queries.runs import decision_page, run_detail, run_output, run_page
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class RunList:
-    """The runs of a job, oldest first."""
+    """Some of the runs that were asked for."""
 
     runs: tuple[RunView, ...]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class DecisionsQuery:
-    """Which decisions. Several verdicts mean any of them."""
-
-    job: str = ""
-    policy: str = ""
-    verdict: tuple[Verdict, ...] = ()
-    limit: Annotated[int, AtMost(MAX_LIMIT)] = 100
-    cursor: str = ""
-    """`next` of the page before."""
+    next: str | None
+    """The cursor of the page after this one; null on the last."""
+    total: Annotated[TotalView | None, WhenKnown()] = None
+    """When it was asked for."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionList:
-    """Some of the decisions that were asked for, newest first."""
+    """Some of the decisions that were asked for."""
 
     decisions: tuple[DecisionView, ...]
     next: str | None
     """The cursor of the page after this one; null on the last."""
+    total: Annotated[TotalView | None, WhenKnown()] = None
+    """When it was asked for."""
 
 
 class Runs(Endpoint):
-    """The runs of a job."""
+    """Runs."""
 
-    @described("listRuns", tag="Runs", query=RunsQuery, answer=RunList, refusals=(400, 404))
+    throttle_classes = (HistoryRate,)
+
+    @described("listRuns", tag="Runs", query=ListQuery, filters=RUNS, answer=RunList, refusals=(400, 429))
     def get(self, request: Request) -> Response:
-        """The runs of a job, oldest first, each with its error and the decision about it."""
-        query = query_of(request, RunsQuery)
-        page = run_page(run_filter_of([("job", find_job(query.job).id)]), limit=MAX_LIMIT)
-        return answer(RunList(runs=tuple(run_view(run, page.sentences) for run in reversed(page.runs))))
+        """The runs of a filter, each with its error and the decision about it, a page at a time.
+
+        Those of one job come oldest first, others newest first, unless told otherwise.
+        """
+        asked = asked_of(request, RUNS, read=run_filter_of, otherwise=_usual_order, view=RunView)
+        with within(narrow=NARROW):
+            page = run_page(asked.wanted, order=asked.order, limit=asked.limit, cursor=asked.cursor)
+            return answer_list(
+                "runs",
+                [run_view(run, page.sentences) for run in page.runs],
+                asked=asked,
+                rest=page.next,
+                total=lambda: total_of(find_runs(asked.wanted)),
+            )
+
+
+def _usual_order(wanted: RunFilter) -> Order:
+    return OLDEST_RUNS if len(wanted.values("job")) == 1 else NEWEST_RUNS
 
 
 class RunEndpoint(Endpoint):
     """One run."""
 
-    @described("getRun", tag="Runs", answer=RunView, refusals=(404,))
+    @described("getRun", tag="Runs", answer=RunView, headers=IF_NONE_MATCH, refusals=(404,))
     def get(self, request: Request, run_id: str) -> Response:
-        """One run with its error and the decision about it."""
+        """One run with its error and the decision about it. Its ETag changes with anything of it."""
         query_of(request, NoQuery)
         detail = run_detail(run_id)
-        return answer(run_view(detail.run, {detail.run.id: detail.sentence}))
+        return answer_tagged(request, run_view(detail.run, {detail.run.id: detail.sentence}))
 
 
 class RunOutputEndpoint(Endpoint):
@@ -105,13 +104,31 @@ class RunOutputEndpoint(Endpoint):
 class Decisions(Endpoint):
     """What policies decided."""
 
-    @described("listDecisions", tag="Runs", query=DecisionsQuery, answer=DecisionList, refusals=(400, 404))
+    throttle_classes = (HistoryRate,)
+
+    @described(
+        "listDecisions",
+        tag="Runs",
+        query=ListQuery,
+        filters=DECISIONS,
+        answer=DecisionList,
+        refusals=(400, 429),
+    )
     def get(self, request: Request) -> Response:
-        """Decisions, newest first, a page at a time."""
-        query = query_of(request, DecisionsQuery)
-        job = find_job(query.job).id if query.job else ""
-        verdicts = (("verdict", verdict) for verdict in query.verdict)
-        wanted = decision_filter_of([("job", job), ("policy", query.policy), *verdicts])
-        page = decision_page(wanted, limit=query.limit, cursor=query.cursor)
-        views = tuple(decision_view(row.decision, row.sentence) for row in page.rows)
-        return answer(DecisionList(decisions=views, next=page.next or None))
+        """The decisions of a filter, newest first unless told otherwise, a page at a time."""
+        asked = asked_of(
+            request,
+            DECISIONS,
+            read=decision_filter_of,
+            otherwise=lambda _: NEWEST_DECISIONS,
+            view=DecisionView,
+        )
+        with within(narrow=NARROW):
+            page = decision_page(asked.wanted, order=asked.order, limit=asked.limit, cursor=asked.cursor)
+            return answer_list(
+                "decisions",
+                [decision_view(row.decision, row.sentence) for row in page.rows],
+                asked=asked,
+                rest=page.next,
+                total=lambda: total_of(find_decisions(asked.wanted)),
+            )

@@ -1,0 +1,80 @@
+"""Lists of jobs, runs and decisions: of a filter, in an order, page by page."""
+
+from collections.abc import Mapping
+
+from django.db.models import QuerySet
+
+from scheduler.filters import DecisionFilter, JobFilter, Order, RunFilter, text_of
+from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_JOBS, NEWEST_RUNS
+from scheduler.models import Decision, Job, Run
+from scheduler.queries.columns import reserved_memory
+from scheduler.queries.keyset import Listing, SortColumn
+from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
+
+_JOB_COLUMNS: Mapping[str, SortColumn] = {
+    "submitted": SortColumn(source="submitted_at", is_time=True),
+    "stateChanged": SortColumn(source="state_changed_at", is_time=True),
+    "finished": SortColumn(source="ended_at", is_time=True, can_be_null=True),
+    "queue": SortColumn(source="queue_id"),
+    "jobSet": SortColumn(source="job_set__name"),
+    "state": SortColumn(source="state"),
+    "owner": SortColumn(source="owner"),
+    "namespace": SortColumn(source="namespace"),
+    "priority": SortColumn(source="priority"),
+    "cpu": SortColumn(source="cpu_request_millicores"),
+    "memory": SortColumn(source=reserved_memory()),
+    "runs": SortColumn(source="run_count"),
+    "id": SortColumn(source="id"),
+}
+_RUN_COLUMNS: Mapping[str, SortColumn] = {
+    "leased": SortColumn(source="leased_at", is_time=True),
+    "started": SortColumn(source="started_at", is_time=True, can_be_null=True),
+    "finished": SortColumn(source="ended_at", is_time=True, can_be_null=True),
+    "number": SortColumn(source="number"),
+    "queue": SortColumn(source="queue_id"),
+    "executor": SortColumn(source="executor_id"),
+    "node": SortColumn(source="node"),
+    "exitCode": SortColumn(source="exit_code", can_be_null=True),
+    "coreSeconds": SortColumn(source="core_seconds"),
+    "memoryPeak": SortColumn(source="memory_peak_bytes", can_be_null=True),
+    "id": SortColumn(source="id"),
+}
+_DECISION_COLUMNS: Mapping[str, SortColumn] = {
+    "decided": SortColumn(source="decided_at", is_time=True),
+    "policy": SortColumn(source="policy_name"),
+    "verdict": SortColumn(source="verdict"),
+    "run": SortColumn(source="run_id"),
+}
+
+
+def find_jobs(wanted: JobFilter) -> QuerySet[Job]:
+    """The jobs of a filter, in no order, each with its job set loaded."""
+    return Job.objects.select_related("job_set").filter(jobs_where(wanted))
+
+
+def find_runs(wanted: RunFilter) -> QuerySet[Run]:
+    """The runs of a filter, in no order, each with error, decision and job loaded."""
+    return Run.objects.select_related("error", "decision", "job__job_set").filter(runs_where(wanted))
+
+
+def find_decisions(wanted: DecisionFilter) -> QuerySet[Decision]:
+    """The decisions of a filter, in no order, each with run and job loaded."""
+    return Decision.objects.select_related("run", "job").filter(decisions_where(wanted))
+
+
+def list_jobs(wanted: JobFilter, order: Order = NEWEST_JOBS) -> Listing[Job]:
+    """The jobs of a filter, in an order."""
+    asked = f"jobs {text_of(wanted)}"
+    return Listing(find_jobs(wanted), order=order, columns=_JOB_COLUMNS, own="id", question=asked)
+
+
+def list_runs(wanted: RunFilter, order: Order = NEWEST_RUNS) -> Listing[Run]:
+    """The runs of a filter, in an order."""
+    asked = f"runs {text_of(wanted)}"
+    return Listing(find_runs(wanted), order=order, columns=_RUN_COLUMNS, own="id", question=asked)
+
+
+def list_decisions(wanted: DecisionFilter, order: Order = NEWEST_DECISIONS) -> Listing[Decision]:
+    """The decisions of a filter, in an order."""
+    asked = f"decisions {text_of(wanted)}"
+    return Listing(find_decisions(wanted), order=order, columns=_DECISION_COLUMNS, own="run", question=asked)
