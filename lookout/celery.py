@@ -18,6 +18,7 @@ from django.conf import settings
 from lookout.embedded.children import end_with_parent
 
 SWEEP_SECONDS = 1.0
+REMOVE_SECONDS = 60.0
 ADD_UP_SECONDS = 10.0
 """What ended since then is counted whenever unfiltered groups are read."""
 
@@ -58,6 +59,11 @@ app.conf.update(
             "task": "scheduler.tasks.add_up",
             "schedule": ADD_UP_SECONDS,
             "options": {"expires": ADD_UP_SECONDS},
+        },
+        "remove old": {
+            "task": "scheduler.tasks.remove_old",
+            "schedule": REMOVE_SECONDS,
+            "options": {"expires": REMOVE_SECONDS},
         },
     },
 )

@@ -34,6 +34,7 @@ __all__ = [
     "seconds_of",
 ]
 
+DAY = 24 * 3_600.0
 AGENT_SECTIONS = ("application", "kubernetes", "local", "task")
 RESOURCE_TYPES = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu")
 FAIR_SHARE_RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "ephemeral-storage")
@@ -88,6 +89,12 @@ class Configuration:
     """`executorTimeout`: an executor silent for so long has lost its leases."""
     metrics_reset_seconds: float = 43_200.0
     """`metrics.jobStateMetricsResetInterval`: totals of decisions and failures begin anew so often; 0 never."""
+    job_retention_seconds: float = 42 * DAY
+    """`retention.jobs`: ended jobs, with all there is about them, are kept so long; 0 keeps them for good."""
+    output_retention_seconds: float = 14 * DAY
+    """`retention.output`: what runs wrote is kept so long after their end; 0 as long as their jobs."""
+    client_id_retention_seconds: float = 7 * DAY
+    """`retention.clientIds`: a client id names its job for so long after its end; 0 as long as there is the job."""
 
     @property
     def attempt_limit(self) -> int:
@@ -145,6 +152,7 @@ def node_id_label_of(scheduling: Keys) -> str:
 def _configuration(keys: Keys) -> Configuration:
     scheduling = keys.section("scheduling")
     retry_policy = scheduling.section("retryPolicy")
+    retention = keys.section("retention")
     found = Configuration(
         retry_policy=RetryPolicyConfiguration(
             enabled=retry_policy.take("enabled", flag, default=False),
@@ -171,6 +179,9 @@ def _configuration(keys: Keys) -> Configuration:
         metrics_reset_seconds=keys.section("metrics").take(
             "jobStateMetricsResetInterval", seconds_of, 43_200.0
         ),
+        job_retention_seconds=retention.take("jobs", seconds_of, 42 * DAY),
+        output_retention_seconds=retention.take("output", seconds_of, 14 * DAY),
+        client_id_retention_seconds=retention.take("clientIds", seconds_of, 7 * DAY),
     )
     keys.leave(AGENT_SECTIONS)
     problems = [*keys.problems, *keys.unknown(), *_contradictions(found)]

@@ -17,11 +17,14 @@ from scheduler.models import Bell, Counter, Vigil
 from scheduler.queries.fleet import pools_with_work
 from scheduler.queries.schedulability import FleetCheck
 from scheduler.queries.unsettled import any_unsettled
+from scheduler.retention import remove_some
 from scheduler.rollups import roll_up
 from scheduler.settling import BATCH, settle_runs
 
 TASK_SECONDS = 0.2
 """After so long a task begins no other batch: sweeps and rounds wait behind it."""
+REMOVE_SECONDS = 2.0
+"""After so long no more is removed until the next minute: settling and rounds go before."""
 QUIET_SECONDS = 2.0
 """After a bell could not be rung, how long none is tried: a caller waits for a dead broker once, not each time."""
 
@@ -77,6 +80,14 @@ def sweep() -> None:
 def add_up() -> None:
     """Every few seconds: close the hours that are over, and count the jobs that have ended."""
     roll_up()
+
+
+@shared_task
+def remove_old() -> None:
+    """Once a minute: remove what is older than it is to be kept, for a second or two."""
+    until = time.monotonic() + REMOVE_SECONDS
+    while remove_some(config=configuration()).more and time.monotonic() < until:
+        pass
 
 
 def ring_settle() -> None:

@@ -36,6 +36,7 @@ ELSEWHERE = {
     "agent": "Join an executor to a scheduler.",
     "person": "Make a person and let them in (on the server).",
     "token": "List, make and revoke tokens (on the server).",
+    "retention": "Remove what is older than it is to be kept (on the server).",
     "manage": "Run a command of the server, such as migrate.",
     "test": "Run the tests.",
     "bench": "Run a benchmark.",

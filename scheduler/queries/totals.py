@@ -18,7 +18,7 @@ TOTALS = f"""
                  UNION ALL ({_ROWS.format(condition="recorded_at >= coalesce((SELECT counted_until FROM scheduler_historymark), 'epoch')")})
                  UNION ALL ({_ROWS.format(condition="state IN (" + ", ".join(f"'{state}'" for state in ACTIVE) + ")")})
                    ) AS part(queue, state, jobs, last_changed, changed_seconds, ended, lasted_seconds)
-          GROUP BY queue, state) AS t
+          GROUP BY queue, state HAVING sum(jobs) > 0) AS t
      CROSS JOIN LATERAL (SELECT min(submitted_at), max(submitted_at) FROM scheduler_job
                           WHERE queue_id = t.queue AND state = t.state) AS seen(first_submitted, last_submitted)
 """  # noqa: S608 - the words are ours
