@@ -41,7 +41,7 @@ class Door:
     """One request that leads to a verb, and the status of those who may make it.
 
     Names in braces, also in a body, stand for what there is: `{queue}` with `{job}` and its `{run}`, `{empty}` without
-    jobs, `{policy}`.
+    jobs, `{policy}`, `{silent}` that is an executor.
     """
 
     at: At
@@ -239,7 +239,30 @@ ROWS = (
             rest("PUT v1/queues/{queue}", {}),
             page("GET /queues/{queue}/edit"),
             page("POST /queues/{queue}/edit", {"priorityFactor": "2"}),
+            rest("PUT v1/queues/{queue}/cordon", {"cordoned": True}),
+            page("GET /queues/{queue}/cordon"),
             page("POST /queues/{queue}/cordon", {"cordoned": "true"}),
+        ),
+    ),
+    Row(
+        what="cordon executors and nodes",
+        who=OPERATORS,
+        doors=(
+            rest("PUT v1/executors/local/cordon", {"cordoned": True}),
+            rest("PUT v1/executors/local/nodes/local-1/cordon", {"cordoned": True}),
+            page("GET /executors/local/cordon"),
+            page("POST /executors/local/cordon", {"cordoned": "true"}),
+            page("GET /executors/local/nodes/local-1/cordon"),
+            page("POST /executors/local/nodes/local-1/cordon", {"cordoned": "true"}),
+        ),
+    ),
+    Row(
+        what="delete an executor that is silent",
+        who=OPERATORS,
+        doors=(
+            rest("DELETE v1/executors/{silent}"),
+            page("GET /executors/{silent}/delete"),
+            page("POST /executors/{silent}/delete"),
         ),
     ),
     Row(

@@ -14,6 +14,7 @@ _ALLOWS = {
     Permission.REPRIORITIZE_ANY_JOBS: "give every job another priority",
     Permission.PREEMPT_ANY_JOBS: "have every run of a preemptible class give way",
     Permission.CREATE_QUEUE: "make and change queues, cordon them, attach policies",
+    Permission.CORDON_NODES: "cordon executors and nodes, delete silent executors",
     Permission.DELETE_QUEUE: "delete queues without jobs",
     Permission.CREATE_RETRY_POLICY: "make policies",
     Permission.UPDATE_RETRY_POLICY: "publish versions of policies",
@@ -118,6 +119,8 @@ def _request(door: Door) -> str:
     method, path = door.request.split(" ")
     shown = (
         path.replace("{empty}", "{queue}")
+        .replace("{silent}", "{name}")
+        .replace("nodes/local-1", "nodes/{node}")
         .replace("/none", "/{secret}")
         .replace("executors/local", "executors/{name}")
     )

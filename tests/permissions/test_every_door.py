@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from lookout.api.v1.openapi import openapi
 from lookout.models import Scope
 from scheduler.actors import Role
 from scheduler.models import Change, RunOutput
+from scheduler.models.clock import database_now
 from tests.factories import make_executor, make_job, make_policy, make_queue, make_run
 from tests.permissions.matrix import AGENTS, ROWS, At, Door, Row, Who
 
@@ -61,7 +63,15 @@ def names() -> dict[str, str]:
     job = make_job("nightly", priority_class="armada-preemptible")
     run = make_run(job, executor=make_executor())
     RunOutput.objects.create(run=run, head=b"hello")
-    return {"queue": "nightly", "empty": "empty", "policy": "oom-grow", "job": job.id, "run": str(run.id)}
+    make_executor("gone", heartbeat_at=database_now() - timedelta(days=1))
+    return {
+        "queue": "nightly",
+        "empty": "empty",
+        "policy": "oom-grow",
+        "job": job.id,
+        "run": str(run.id),
+        "silent": "gone",
+    }
 
 
 def with_token(who: Who) -> Client:
@@ -183,5 +193,5 @@ def test_the_table_has_every_page() -> None:
 def plain(request: str) -> str:
     """A request without what its names stand for."""
     method, path = request.partition("?")[0].split(" ")
-    named = re.sub(r"(?<=/)([{<][^}>]*[}>]|local|none|1)(?=/|$)", "*", path)
+    named = re.sub(r"(?<=/)([{<][^}>]*[}>]|local(?:-1)?|none|1)(?=/|$)", "*", path)
     return f"{method} {named}"
