@@ -5,7 +5,7 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
 
-from scheduler.filters import FilterField, Grammar, Kind, Match
+from scheduler.filters import FilterField, Grammar, Kind
 
 _EXAMPLES: Mapping[Kind, str] = {
     Kind.JOB_ID: "01m8j53gvqm9s346q3d25vt4f5",
@@ -45,14 +45,4 @@ def _told(field: FilterField) -> str:
     told = f"{field.told[0].upper()}{field.told[1:]}. Takes {field.takes}."
     if field.is_search:
         return told
-    return f"{told} Compared by {', '.join(f'`{sign}`' for sign in signs_of(field))}."
-
-
-def signs_of(field: FilterField) -> list[str]:
-    """Every comparison as it stands in an address, with its negation."""
-    signs: list[str] = []
-    for match in field.matches:
-        signs.append(str(match))
-        if not (match.is_comparison or match is Match.EXISTS or field.is_search):
-            signs.append(f"!{match}")
-    return signs
+    return f"{told} Compared by {', '.join(f'`{sign}`' for sign in field.signs)}."

@@ -45,6 +45,16 @@ class FilterField:
         order = _ORDER if self.kind.is_ordered else ()
         return (*equals, *parts, *order, *((Match.EXISTS,) if self.can_be_empty else ()))
 
+    def can_be_negated(self, match: Match) -> bool:
+        """The opposite of a comparison has a sign of its own; that of yes is no."""
+        return not (match.is_comparison or match is Match.EXISTS or self.is_search)
+
+    @property
+    def signs(self) -> tuple[str, ...]:
+        """Every comparison as it stands in an address, with its negation."""
+        negated = (f"!{match}" for match in self.matches if self.can_be_negated(match))
+        return (*map(str, self.matches), *negated)
+
     @property
     def takes(self) -> str:
         """The values it takes, in words."""

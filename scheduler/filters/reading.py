@@ -139,8 +139,8 @@ def _together(said: Sequence[_Said]) -> Iterator[list[_Said]]:
 def _condition(grammar: Grammar, said: list[_Said]) -> Condition:
     name, sign = said[0].name, said[0].sign
     field, key = _named(grammar, name)
-    if sign.match not in field.matches or (sign.negated and not _can_be_negated(field, sign.match)):
-        raise _Wrong(f"{name[:_SHOWN]} takes {_in_words(field)}, not {_written(sign)}")
+    if sign.match not in field.matches or (sign.negated and not field.can_be_negated(sign.match)):
+        raise _Wrong(f"{name[:_SHOWN]} takes {' '.join(field.signs)}, not {_written(sign)}")
     texts = list(dict.fromkeys(part.value for part in said))
     most = 1 if field.is_search or sign.match.is_comparison or sign.match is Match.EXISTS else MOST_VALUES
     if len(texts) > most:
@@ -157,11 +157,6 @@ def _condition(grammar: Grammar, said: list[_Said]) -> Condition:
         values=tuple(dict.fromkeys(values)),
         negated=sign.negated,
     )
-
-
-def _can_be_negated(field: FilterField, match: Match) -> bool:
-    """The opposite of a comparison has a sign of its own; that of yes is no."""
-    return not (match.is_comparison or match is Match.EXISTS or field.is_search)
 
 
 def _value(name: str, kind: Kind, takes: str, text: str, words: tuple[str, ...]) -> Value:
@@ -201,12 +196,6 @@ def _unknown(grammar: Grammar, name: str, head: str) -> str:
 
 def _spelled(grammar: Grammar, head: str) -> str:
     return " and ".join(field.shown_name for field in grammar.fields.values() if field.name == head)
-
-
-def _in_words(field: FilterField) -> str:
-    signs = (str(match) for match in field.matches)
-    negated = (f"!{match}" for match in field.matches if _can_be_negated(field, match))
-    return " ".join([*signs, *negated])
 
 
 def _written(sign: _Sign) -> str:

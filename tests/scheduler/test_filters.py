@@ -138,11 +138,7 @@ def _addresses(draw: st.DrawFn) -> list[tuple[str, str]]:
         match = draw(st.sampled_from(field.matches))
         value = draw(_values(Kind.FLAG if match is Match.EXISTS else field.kind, field.words))
         name = field.shown_name.replace("KEY", "example.com/a")
-        negated = (
-            "!" * draw(st.booleans())
-            if not (match.is_comparison or match is Match.EXISTS or field.is_search)
-            else ""
-        )
+        negated = "!" * (field.can_be_negated(match) and draw(st.booleans()))
         pairs.append(
             (f"{name}{match}{value}", "") if match in (">", "<") else (f"{name}{negated}{match[:-1]}", value)
         )
@@ -157,7 +153,7 @@ def test_a_filter_is_written_as_it_is_read(pairs: list[tuple[str, str]]) -> None
         assert all("at most" in problem.message for problem in error.problems)  # noqa: PT017
         return
     assert job_filter_of(pairs_of(wanted)) == wanted
-    assert set(job_filter_of(text_of(wanted))) == set(wanted)
+    assert text_of(job_filter_of(text_of(wanted))) == text_of(wanted)
 
 
 def test_a_filter_knows_what_it_asks_and_what_it_would_be_without() -> None:
