@@ -26,6 +26,7 @@ from scheduler.configured import configuration
 from scheduler.errors import AlreadyExists, Conflict, Invalid
 from scheduler.queries.names import policy_names
 from scheduler.queries.queues import QueueRow, queue_detail, queue_rows
+from scheduler.queries.waiting import waiting_in
 from scheduler.queuefile import QueueSpec, parse_queue
 from scheduler.states import JobState
 
@@ -148,6 +149,7 @@ def _queue_page(
         "row": row,
         "spec": spec,
         "counts": _counts(row),
+        "waiting": waiting_in(row.name) if row.waiting else None,
         "jobs_address": jobs_address([("queue", row.name)]),
         "places": _places(policies),
         "chosen_twice": _chosen_twice(policies),

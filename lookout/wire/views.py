@@ -234,6 +234,24 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingReason:
+    """Why some jobs of a queue wait; `job_id` is the one of them that goes first."""
+
+    reason: str
+    jobs: int = 0
+    job_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueWaiting:
+    """Why the jobs of a queue wait that go first in it; with `more`, others were not looked at."""
+
+    reasons: tuple[WaitingReason, ...] = ()
+    looked_at: int = 0
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Amounts:
     """CPU, memory and other resources of a node."""
 

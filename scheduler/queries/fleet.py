@@ -22,8 +22,8 @@ from django.db.models.functions import Coalesce, Greatest, Now
 
 from scheduler.config import Configuration
 from scheduler.errors import NotFound
-from scheduler.models import Executor, Job, Node, Pool, PoolRound, Run
-from scheduler.placement import NodeCapacity, Requirements, taints_of
+from scheduler.models import Executor, Job, Node, Pool, Run
+from scheduler.placement import NodeCapacity, taints_of
 from scheduler.states import ACTIVE_RUN_STATES, JobState
 
 _OTHER_RESOURCES = """
@@ -152,31 +152,6 @@ def executor_row(name: str, *, config: Configuration) -> ExecutorRow:
     if not found:
         raise NotFound("executor", name)
     return found[0]
-
-
-def waiting_reasons(jobs: Iterable[Job]) -> dict[str, str]:
-    """Job id → why it waits, in a sentence, of those among the jobs that are queued; one query.
-
-    Before the first round after its submission nothing is known of a job, and it has no entry.
-    """
-    queued = [job for job in jobs if job.state == JobState.QUEUED]
-    if not queued:
-        return {}
-    rounds = list(PoolRound.objects.order_by("pool_id"))
-    reasons = {job.id: _reason(job, rounds) for job in queued}
-    return {job_id: reason for job_id, reason in reasons.items() if reason}
-
-
-def _reason(job: Job, rounds: Sequence[PoolRound]) -> str:
-    key = Requirements.of(job).key
-    found = {
-        last.pool_id: reason
-        for last in rounds
-        if (reason := last.unplaced.get(key) or last.held.get(job.queue_id))
-    }
-    if len(found) < 2:
-        return "".join(found.values())
-    return " ".join(f"Pool {pool}: {reason}" for pool, reason in found.items())
 
 
 def _reserved() -> Greatest:

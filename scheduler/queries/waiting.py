@@ -1,10 +1,39 @@
 """Why queued jobs wait, in words: what the last round of each pool said about jobs like them."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from scheduler.models import Executor, Job, Queue
-from scheduler.queries.fleet import waiting_reasons
+from scheduler.configured import configuration
+from scheduler.errors import NotFound
+from scheduler.models import Executor, Job, PoolRound, Queue
+from scheduler.placement import Requirements
 from scheduler.states import JobState
+
+LOOKED_AT = 1_000
+"""Of the jobs of a queue, for the reasons it has; those that go first."""
+_LEFT_OUT = ("annotations", "labels")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reason:
+    """A sentence, and how many jobs wait for it."""
+
+    sentence: str
+    jobs: int
+    job_id: str
+    """One of them: the one that goes first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueWaiting:
+    """Why jobs of a queue wait."""
+
+    reasons: Sequence[Reason]
+    """The most frequent first."""
+    looked_at: int
+    is_cut: bool
+    """More wait than were looked at."""
 
 
 def waiting_because(job: Job) -> str:
@@ -19,12 +48,50 @@ def reasons_for_waiting(jobs: Iterable[Job]) -> dict[str, str]:
         return {}
     names = {job.queue_id for job in queued}
     cordoned = set(Queue.objects.filter(name__in=names, cordoned=True).values_list("name", flat=True))
-    told = waiting_reasons(queued)
+    rounds = list(PoolRound.objects.order_by("pool_id"))
     heard = Executor.objects.filter(heartbeat_at__isnull=False).exists()
     otherwise = "Waiting for the next round." if heard else "No executor has been heard of yet."
     return {
-        job.id: _cordoned(job) if job.queue_id in cordoned else told.get(job.id, otherwise) for job in queued
+        job.id: _cordoned(job) if job.queue_id in cordoned else _told(job, rounds) or otherwise
+        for job in queued
     }
+
+
+def waiting_in(queue: str) -> QueueWaiting:
+    """Why the jobs of a queue wait that go first in it; five queries. Raises NotFound."""
+    if not Queue.objects.filter(name=queue).exists():
+        raise NotFound("queue", queue)
+    order = ("priority_class", "priority", "submitted_at", "id")
+    waiting = Job.objects.filter(queue=queue, state=JobState.QUEUED).defer(*_LEFT_OUT).order_by(*order)
+    found = list(waiting[: LOOKED_AT + 1])
+    jobs = found[:LOOKED_AT]
+    by_sentence: dict[str, list[str]] = defaultdict(list)
+    for job_id, sentence in reasons_for_waiting(jobs).items():
+        by_sentence[sentence].append(job_id)
+    reasons = [
+        Reason(sentence=sentence, jobs=len(ids), job_id=ids[0]) for sentence, ids in by_sentence.items()
+    ]
+    return QueueWaiting(
+        reasons=sorted(reasons, key=lambda reason: -reason.jobs),
+        looked_at=len(jobs),
+        is_cut=len(found) > LOOKED_AT,
+    )
+
+
+def _told(job: Job, rounds: Sequence[PoolRound]) -> str:
+    """What the last rounds said of such jobs; nothing before the first one after their submission."""
+    key = Requirements.of(job).key
+    found = {last.pool_id: reason for last in rounds if (reason := _reason(job, key, last))}
+    if len(found) < 2:
+        return "".join(found.values())
+    return " ".join(f"Pool {pool}: {reason}" for pool, reason in found.items())
+
+
+def _reason(job: Job, key: str, last: PoolRound) -> str:
+    priority_class = job.priority_class or configuration().default_priority_class_name
+    own = last.gangs.get(job.queue_id, {}).get(job.gang_id) if job.gang_id else last.unplaced.get(key)
+    limited = last.limited.get(job.queue_id, {}).get(priority_class)
+    return str(own or limited or last.held.get(job.queue_id) or "")
 
 
 def _cordoned(job: Job) -> str:

@@ -5,9 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.actors import Role
-from scheduler.models import Queue
+from scheduler.models import PoolRound, Queue
 from tests.api.caller import Caller, caller
-from tests.factories import make_job, make_policy, make_queue
+from tests.factories import make_executor, make_job, make_policy, make_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -188,3 +188,28 @@ def test_problems_of_a_yaml_queue_have_their_lines(olga: Caller) -> None:
     refused = olga.call("POST", "v1/queues", body=text, content_type="application/yaml")
     told = [(problem["line"], problem["path"]) for problem in refused.error["problems"]]
     assert told == [(2, "cordoned"), (3, "priorityFactor")]
+
+
+def test_why_jobs_of_a_queue_wait_is_told_most_frequent_first(olga: Caller) -> None:
+    make_executor()
+    make_queue("nightly")
+    first, _ = (make_job("nightly", gang_id="train", gang_cardinality=3) for _ in range(2))
+    limited = make_job("nightly", priority_class="armada-preemptible")
+    PoolRound.objects.create(
+        pool_id="default",
+        gangs={"nightly": {"train": "Gang train waits for 1 of its 3 members."}},
+        limited={"nightly": {"armada-preemptible": "The queue holds half of the CPU."}},
+        held={"nightly": "The queue starts at most 50 jobs a second."},
+    )
+    other = make_job("nightly")
+    found = olga.get("v1/queues/nightly/waiting")
+    assert found.body == {
+        "reasons": [
+            {"reason": "Gang train waits for 1 of its 3 members.", "jobs": 2, "jobId": first.id},
+            {"reason": "The queue starts at most 50 jobs a second.", "jobs": 1, "jobId": other.id},
+            {"reason": "The queue holds half of the CPU.", "jobs": 1, "jobId": limited.id},
+        ],
+        "lookedAt": 4,
+        "more": False,
+    }
+    assert olga.get("v1/queues/weekly/waiting").status == 404

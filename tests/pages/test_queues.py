@@ -4,9 +4,10 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from scheduler.models import Queue, QueuePolicy
+from scheduler.models import PoolRound, Queue, QueuePolicy
+from scheduler.placement import Requirements
 from scheduler.states import JobState
-from tests.factories import make_job, make_policy, make_queue
+from tests.factories import make_executor, make_job, make_policy, make_queue
 from tests.pages.conftest import HTMX
 from tests.pages.seen import seen
 
@@ -190,3 +191,15 @@ def test_the_number_of_queries_does_not_grow_with_the_queues(
         make_job(make_queue(f"queue-{number}", policies=("first",)))
     with django_assert_num_queries(8):
         as_olga.get("/queues")
+
+
+def test_why_jobs_wait_is_told_with_how_many(as_bob: Client) -> None:
+    make_queue("nightly")
+    assert "Why jobs wait" not in seen(as_bob.get("/queues/nightly")).words
+    for _ in range(2):
+        make_job("nightly")
+    large = make_job("nightly", memory_bytes=1 << 40)
+    pool = make_executor().pool
+    PoolRound.objects.create(pool=pool, unplaced={Requirements.of(large).key: "No node has the memory."})
+    words = seen(as_bob.get("/queues/nightly")).words
+    assert "2 jobs Waiting for the next round. 1 job No node has the memory." in words

@@ -126,6 +126,7 @@ ROWS = (
         doors=(
             rest("GET v1/queues"),
             rest("GET v1/queues/{queue}"),
+            rest("GET v1/queues/{queue}/waiting"),
             page("GET /queues"),
             page("GET /queues/{queue}"),
         ),

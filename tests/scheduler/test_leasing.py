@@ -19,7 +19,8 @@ from scheduler.models import Event, Job, Node, Pool, PoolRound, Queue, Run
 from scheduler.models.clock import database_now
 from scheduler.models.fleet import WORK_CHANNEL
 from scheduler.planning import Plan, PoolState, plan
-from scheduler.queries.fleet import pools_with_work, waiting_reasons
+from scheduler.queries.fleet import pools_with_work
+from scheduler.queries.waiting import reasons_for_waiting
 from scheduler.states import JobState, RunState
 from tests.factories import MEBI, make_executor, make_job, make_node, make_queue, make_run
 
@@ -90,14 +91,14 @@ def test_what_does_not_fit_now_waits_with_its_reason_and_goes_once_there_is_room
     job = make_job(memory_bytes=64 * MEBI)
 
     assert round_now() == RoundResult()
-    assert waiting_reasons([job]) == {
+    assert reasons_for_waiting([job]) == {
         job.id: "The only node does not fit: 1 has less than 64Mi memory free (24Mi memory)."
     }
 
     Run.objects.filter(id=holder.id).update(state=RunState.SUCCEEDED, ended_at=database_now())
     assert round_now().placed == 1
     job.refresh_from_db()
-    assert waiting_reasons([job]) == {}
+    assert reasons_for_waiting([job]) == {}
 
 
 def test_a_round_reserves_what_the_job_was_grown_to() -> None:
@@ -132,8 +133,8 @@ def test_a_cordoned_queue_waits_and_says_so() -> None:
     make_executor()
     job = make_job(make_queue("nightly", cordoned=True))
     assert round_now().placed == 0
-    assert waiting_reasons([job]) == {
-        job.id: "Queue nightly is cordoned: its jobs wait until it is opened again."
+    assert reasons_for_waiting([job]) == {
+        job.id: "Queue 'nightly' is cordoned: no job of it is started until it is uncordoned."
     }
     Queue.objects.update(cordoned=False)
     assert round_now().placed == 1
@@ -165,7 +166,7 @@ def test_a_burst_is_used_up_refills_with_time_and_is_remembered_between_rounds()
     assert round_now(config).placed == 3
     assert round_now(config).placed == 0
     waiting = Job.objects.filter(state=JobState.QUEUED)
-    assert set(waiting_reasons(waiting).values()) == {
+    assert set(reasons_for_waiting(waiting).values()) == {
         "The pool starts at most 0.001 jobs a second; the rest wait their turn."
     }
     last = PoolRound.objects.get()
@@ -280,7 +281,7 @@ def test_a_node_closed_between_plan_and_write_takes_nothing_and_the_reason_says_
     between_plan_and_write(monkeypatch, close)
     assert round_now() == RoundResult(placed=0, again=True)
     assert round_now().placed == 0
-    assert waiting_reasons([job]) == {
+    assert reasons_for_waiting([job]) == {
         job.id: "The only node does not fit: 1 takes no new runs (the agent was stopped)."
     }
     Node.objects.update(schedulable=True)

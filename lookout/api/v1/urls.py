@@ -20,6 +20,7 @@ from lookout.api.v1.retry_policies import (
     Versions,
 )
 from lookout.api.v1.runs import Decisions, RunEndpoint, RunOutputEndpoint, Runs
+from lookout.api.v1.waiting import QueueWaiting
 
 urlpatterns = [
     path("openapi.json", OpenApi.as_view()),
@@ -28,6 +29,7 @@ urlpatterns = [
     path("queues", Queues.as_view()),
     path("queues/<str:name>", QueueEndpoint.as_view()),
     path("queues/<str:name>/cordon", QueueCordon.as_view()),
+    path("queues/<str:name>/waiting", QueueWaiting.as_view()),
     path("queues/<str:name>/retry-policies", QueuePolicies.as_view()),
     path("retry-policies", RetryPolicies.as_view()),
     path("retry-policies/check", RetryPolicyCheck.as_view()),
