@@ -15,13 +15,7 @@ from scheduler.models.changes import Moved
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import uuid_of
-from scheduler.queries.chosen import (
-    MAX_JOBS,
-    check_reason,
-    executors_at_work,
-    lock_named,
-    lock_selected,
-)
+from scheduler.queries.chosen import Chosen, check_reason, executors_at_work, lock_named, lock_selected
 from scheduler.selection import OPEN_JOB_STATES, Selection
 from scheduler.states import ChangeKind, EventKind, JobState
 
@@ -47,27 +41,25 @@ def cancel_jobs(*, job_ids: Sequence[str], reason: str = "", actor: Actor) -> Ca
     All or none: raises NotPermitted where the actor may not cancel one of the jobs, and only then Invalid for
     what is no job id, NotFound for an unknown job.
     """
-    jobs = lock_named(job_ids, verb=QueueVerb.CANCEL, actor=actor)
+    chosen = lock_named(job_ids, verb=QueueVerb.CANCEL, actor=actor)
     check_reason(reason)
-    return _cancel(jobs, reason, actor)
+    return _cancel(chosen, reason, actor)
 
 
 @transaction.atomic
 def cancel_selected(*, selection: Selection, reason: str = "", actor: Actor) -> Cancelled:
-    """Cancel the open jobs of a selection, MAX_JOBS at most; those that are left are the next call's.
+    """Cancel the open jobs of a selection, a batch of them; those that are left are the next call's.
 
     Raises NotPermitted, then Invalid, then NotFound for a queue, executor or node that does not exist.
     """
-    jobs = lock_selected(selection, verb=QueueVerb.CANCEL, actor=actor)
+    chosen = lock_selected(selection, verb=QueueVerb.CANCEL, actor=actor)
     check_reason(reason)
-    return _cancel(jobs, reason, actor, selection=selection)
+    return _cancel(chosen, reason, actor)
 
 
-def _cancel(
-    jobs: Sequence[Job], reason: str, actor: Actor, *, selection: Selection | None = None
-) -> Cancelled:
+def _cancel(chosen: Chosen, reason: str, actor: Actor) -> Cancelled:
     """The jobs are locked, and the actor may."""
-    to_end = [job for job in jobs if job.state in OPEN_JOB_STATES]
+    to_end = [job for job in chosen.jobs if job.state in OPEN_JOB_STATES]
     executors = executors_at_work(to_end)
     waits = {job.id: None for job in to_end if job.id in executors}
     at_once = {job.id: None for job in to_end if job.id not in executors}
@@ -75,13 +67,13 @@ def _cancel(
     _ask(waits, JobState.CANCELLING, None, now, reason, actor)
     _ask(at_once, JobState.CANCELLED, now, now, reason, actor)
     Executor.objects.wake(name for name in executors.values() if name)
-    _log(to_end, at_once, reason, actor, str(selection or ""))
+    _log(to_end, at_once, reason, actor, chosen.selected)
     Event.objects.append(_events(to_end, at_once, now, actor))  # last: it takes the numbers of the job sets
     return Cancelled(
         cancelled=tuple(at_once),
         cancelling=tuple(waits),
-        unchanged=tuple(job.id for job in jobs if job.state not in OPEN_JOB_STATES),
-        more=selection is not None and len(jobs) == MAX_JOBS,
+        unchanged=tuple(job.id for job in chosen.jobs if job.state not in OPEN_JOB_STATES),
+        more=chosen.more,
     )
 
 

@@ -17,7 +17,7 @@ from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.preemption import ASKED_TO_GIVE_WAY
 from scheduler.models.ulids import uuid_of
-from scheduler.queries.chosen import MAX_JOBS, check_reason, lock_named, lock_selected
+from scheduler.queries.chosen import Chosen, check_reason, lock_named, lock_selected
 from scheduler.selection import OPEN_JOB_STATES, Selection
 from scheduler.states import ACTIVE_RUN_STATES, ChangeKind, EventKind
 
@@ -46,26 +46,26 @@ def preempt_jobs(
     Jobs without a run stay as they are. All or none: raises NotPermitted where the actor may not, and only then
     Invalid, NotFound for an unknown job, and Conflict for one whose priority class is not preemptible.
     """
-    jobs = lock_named(job_ids, verb=QueueVerb.PREEMPT, actor=actor)
+    chosen = lock_named(job_ids, verb=QueueVerb.PREEMPT, actor=actor)
     check_reason(reason)
-    executors = _executors_of(jobs)
-    _require_preemptible([job for job in jobs if job.id in executors], config)
-    return _preempt(jobs, executors, reason, actor)
+    runs = _runs_of(chosen.jobs)
+    _require_preemptible([job for job in chosen.jobs if job.id in runs], config)
+    return _preempt(chosen, runs, reason, actor)
 
 
 @transaction.atomic
 def preempt_selected(
     *, selection: Selection, reason: str = "", actor: Actor, config: Configuration
 ) -> Preempting:
-    """Have the runs of a selection give way, as far as their classes are preemptible; MAX_JOBS at most.
+    """Have the runs of a selection give way, as far as their classes are preemptible; a batch of them.
 
     Those that are left are the next call's. Raises NotPermitted, then Invalid, then NotFound for a queue, executor
     or node that does not exist.
     """
     gives_way = Q(priority_class__in=_preemptible(config)) & Exists(_runs().filter(job=OuterRef("pk")))
-    jobs = lock_selected(selection, verb=QueueVerb.PREEMPT, actor=actor, besides=gives_way)
+    chosen = lock_selected(selection, verb=QueueVerb.PREEMPT, actor=actor, besides=gives_way)
     check_reason(reason)
-    return _preempt(jobs, _executors_of(jobs), reason, actor, selection=selection)
+    return _preempt(chosen, _runs_of(chosen.jobs), reason, actor)
 
 
 def _runs() -> QuerySet[Run]:
@@ -73,7 +73,7 @@ def _runs() -> QuerySet[Run]:
     return Run.objects.filter(state__in=ACTIVE_RUN_STATES).exclude(ASKED_TO_GIVE_WAY)
 
 
-def _executors_of(jobs: Collection[Job]) -> dict[str, tuple[str, str]]:
+def _runs_of(jobs: Collection[Job]) -> dict[str, tuple[str, str]]:
     """Job id → its run that can be asked, and the executor of it."""
     ids = [uuid_of(job.id) for job in jobs if job.state in OPEN_JOB_STATES]
     runs = _runs().filter(job__in=among(ids)).values_list("job_id", "id", "executor_id")
@@ -97,17 +97,10 @@ def _require_preemptible(jobs: Sequence[Job], config: Configuration) -> None:
             )
 
 
-def _preempt(
-    jobs: Sequence[Job],
-    runs: Mapping[str, tuple[str, str]],
-    reason: str,
-    actor: Actor,
-    *,
-    selection: Selection | None = None,
-) -> Preempting:
+def _preempt(chosen: Chosen, runs: Mapping[str, tuple[str, str]], reason: str, actor: Actor) -> Preempting:
     """The jobs are locked, and the actor may."""
     reason = reason or PREEMPTED_ON_REQUEST
-    asked = [job for job in jobs if job.id in runs]
+    asked = [job for job in chosen.jobs if job.id in runs]
     _ask(asked, reason, actor)
     Executor.objects.wake(executor for _, executor in runs.values())
     Change.objects.log_jobs(
@@ -115,13 +108,13 @@ def _preempt(
         [Moved(job.queue_id, job.id, job.state, "preempting") for job in asked],
         actor=actor.name,
         note=reason,
-        selected=str(selection or ""),
+        selected=chosen.selected,
     )
     Event.objects.append(_events(asked, runs, reason, actor))  # last: it takes the numbers of the job sets
     return Preempting(
         preempting=tuple(job.id for job in asked),
-        unchanged=tuple(job.id for job in jobs if job.id not in runs),
-        more=selection is not None and len(jobs) == MAX_JOBS,
+        unchanged=tuple(job.id for job in chosen.jobs if job.id not in runs),
+        more=chosen.more,
     )
 
 

@@ -16,7 +16,7 @@ from scheduler.models.changes import Moved
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import uuid_of
-from scheduler.queries.chosen import MAX_JOBS, lock_named, lock_selected
+from scheduler.queries.chosen import Chosen, lock_named, lock_selected
 from scheduler.selection import OPEN_JOB_STATES, Selection
 from scheduler.states import ChangeKind, EventKind
 
@@ -41,21 +41,21 @@ def reprioritize_jobs(*, job_ids: Sequence[str], priority: int, actor: Actor) ->
     A job that runs keeps running, and goes by the new priority should it come to wait again. All or none: raises
     NotPermitted where the actor may not, and only then Invalid for what is no job id or priority, NotFound.
     """
-    jobs = lock_named(job_ids, verb=QueueVerb.REPRIORITIZE, actor=actor)
+    chosen = lock_named(job_ids, verb=QueueVerb.REPRIORITIZE, actor=actor)
     _check(priority)
-    return _reprioritize(jobs, priority, actor)
+    return _reprioritize(chosen, priority, actor)
 
 
 @transaction.atomic
 def reprioritize_selected(*, selection: Selection, priority: int, actor: Actor) -> Reprioritized:
-    """Give the open jobs of a selection a priority, MAX_JOBS at most; those that are left are the next call's.
+    """Give the open jobs of a selection a priority, a batch of them; those that are left are the next call's.
 
     Raises NotPermitted, then Invalid, then NotFound for a queue, executor or node that does not exist.
     """
     others = ~Q(priority=priority) if 0 <= priority <= MAX_PRIORITY else Q()
-    jobs = lock_selected(selection, verb=QueueVerb.REPRIORITIZE, actor=actor, besides=others)
+    chosen = lock_selected(selection, verb=QueueVerb.REPRIORITIZE, actor=actor, besides=others)
     _check(priority)
-    return _reprioritize(jobs, priority, actor, selection=selection)
+    return _reprioritize(chosen, priority, actor)
 
 
 def _check(priority: int) -> None:
@@ -63,11 +63,11 @@ def _check(priority: int) -> None:
         raise Invalid(f"Takes a whole number from 0 to {MAX_PRIORITY}.", path="priority")
 
 
-def _reprioritize(
-    jobs: Sequence[Job], priority: int, actor: Actor, *, selection: Selection | None = None
-) -> Reprioritized:
+def _reprioritize(chosen: Chosen, priority: int, actor: Actor) -> Reprioritized:
     """The jobs are locked, and the actor may."""
-    to_move = {job.id: job for job in jobs if job.state in OPEN_JOB_STATES and job.priority != priority}
+    to_move = {
+        job.id: job for job in chosen.jobs if job.state in OPEN_JOB_STATES and job.priority != priority
+    }
     Job.objects.filter(id__in=among(map(uuid_of, to_move))).update(
         priority=priority, version=F("version") + 1
     )
@@ -76,13 +76,13 @@ def _reprioritize(
         [Moved(job.queue_id, job.id, job.priority, priority) for job in to_move.values()],
         actor=actor.name,
         note="",
-        selected=str(selection or ""),
+        selected=chosen.selected,
     )
     Event.objects.append(_events(to_move.values(), priority, database_now(), actor))
     return Reprioritized(
         reprioritized=tuple(to_move),
-        unchanged=tuple(job.id for job in jobs if job.id not in to_move),
-        more=selection is not None and len(jobs) == MAX_JOBS,
+        unchanged=tuple(job.id for job in chosen.jobs if job.id not in to_move),
+        more=chosen.more,
     )
 
 

@@ -1,6 +1,7 @@
 """Jobs that somebody asks something of: who may, which they are, and their rows locked in id order."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
@@ -13,7 +14,9 @@ from scheduler.selection import Selection
 from scheduler.states import ACTIVE_RUN_STATES
 
 MAX_JOBS = 10_000
-"""Jobs in one call, and in one transaction."""
+"""Jobs that are named in one call."""
+BATCH = 5_000
+"""Jobs of a selection in one transaction: half a second where nothing else goes on."""
 MAX_REASON_LENGTH = 2_000
 _LEFT_OUT = (
     "annotations", "labels", "resources", "node_selector", "affinity", "tolerations", "avoided_nodes",
@@ -26,8 +29,19 @@ _ANY_JOBS = {
 }
 
 
-def lock_named(job_ids: Sequence[str], *, verb: QueueVerb, actor: Actor) -> list[Job]:
-    """The jobs of these ids, each once, in the order asked; locked, with their queues loaded.
+class Chosen(NamedTuple):
+    """Jobs that are locked, and what is known of those that are not."""
+
+    jobs: list[Job]
+    """With their queues loaded."""
+    selected: str = ""
+    """In words; empty where they were named."""
+    more: bool = False
+    """There may be others like these."""
+
+
+def lock_named(job_ids: Sequence[str], *, verb: QueueVerb, actor: Actor) -> Chosen:
+    """The jobs of these ids, each once, in the order asked.
 
     All or none: raises NotPermitted where the actor may not do this to one of them, and only then Invalid for
     what is no job id, NotFound for an unknown job.
@@ -41,24 +55,23 @@ def lock_named(job_ids: Sequence[str], *, verb: QueueVerb, actor: Actor) -> list
     missing = [job_id for job_id in ids if job_id not in jobs]
     if missing:
         raise NotFound("job", missing[0])
-    return [jobs[job_id] for job_id in ids]
+    return Chosen([jobs[job_id] for job_id in ids])
 
 
-def lock_selected(
-    selection: Selection, *, verb: QueueVerb, actor: Actor, besides: Q | None = None
-) -> list[Job]:
-    """The next jobs of a selection, MAX_JOBS at most, locked, with their queues loaded. `besides` must hold as well.
+def lock_selected(selection: Selection, *, verb: QueueVerb, actor: Actor, besides: Q | None = None) -> Chosen:
+    """The next jobs of a selection, BATCH at most. `besides` must hold as well.
 
-    Fewer than MAX_JOBS were all of them. Raises NotPermitted, then Invalid, then NotFound for a queue, executor
+    Raises NotPermitted, then Invalid, then NotFound for a queue, executor
     or node that does not exist.
     """
     _require(selection.queue, verb, actor)
     selection.check()
     _must_exist(selection)
     wanted = _wanted(selection) & (besides or Q())
-    ids = Job.objects.filter(wanted).values_list("id", flat=True)[:MAX_JOBS]
+    ids = list(Job.objects.filter(wanted).values_list("id", flat=True)[:BATCH])
     # They may have moved on before they were locked: what is asked of them must still hold.
-    return list(_locked(Job.objects.filter(wanted, id__in=among(map(uuid_of, list(ids))))))
+    jobs = _locked(Job.objects.filter(wanted, id__in=among(map(uuid_of, ids))))
+    return Chosen(list(jobs), selected=str(selection), more=len(ids) == BATCH)
 
 
 def check_reason(reason: str) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from lookout import batches
 from lookout.api.v1 import cancellation
-from scheduler import cancelling
 from scheduler.actors import Role
 from scheduler.models import Job
 from scheduler.queries import chosen
@@ -41,8 +40,7 @@ def test_a_job_set_is_cancelled_by_its_states(alice: Caller) -> None:
 def test_more_jobs_than_one_transaction_takes_are_one_request(
     alice: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (chosen, cancelling):
-        monkeypatch.setattr(module, "MAX_JOBS", 2)
+    monkeypatch.setattr(chosen, "BATCH", 2)
     ids = {make_job().id for _ in range(5)}
     done = alice.post("v1/jobs/cancel", {"queue": "nightly"})
     assert (set(done.body["cancelled"]), done.body["more"]) == (ids, False)
@@ -51,8 +49,7 @@ def test_more_jobs_than_one_transaction_takes_are_one_request(
 def test_a_request_that_took_long_enough_says_that_there_is_more(
     alice: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (chosen, cancelling):
-        monkeypatch.setattr(module, "MAX_JOBS", 2)
+    monkeypatch.setattr(chosen, "BATCH", 2)
     monkeypatch.setattr(cancellation, "until_done", lambda step: batches.until_done(step, patience_seconds=0))
     for _ in range(3):
         make_job()

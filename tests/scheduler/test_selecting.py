@@ -6,7 +6,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler import cancelling
 from scheduler.actors import Actor, NotPermitted
 from scheduler.cancelling import Cancelled, cancel_selected
 from scheduler.errors import Invalid, NotFound
@@ -124,8 +123,7 @@ def test_a_node_that_is_gone_can_be_cleared_of_the_runs_it_had(olga: Actor) -> N
 def test_many_jobs_are_taken_in_batches_until_none_is_left(
     alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (chosen, cancelling):
-        monkeypatch.setattr(module, "MAX_JOBS", 3)
+    monkeypatch.setattr(chosen, "BATCH", 3)
     ids = {make_job().id for _ in range(7)}
     done = [cancel(alice, queue="nightly") for _ in range(4)]
     assert [(len(each.cancelled), each.more) for each in done] == [

@@ -38,10 +38,10 @@ JOB_SETS = ("a", "b")
 EXECUTORS = {"local": 2, "other": 1}
 CLASSES = ("armada-default", "armada-preemptible")
 POLICIES = ("grow", "move")
-CATEGORIES = ("oom", "", "disk")
+CATEGORIES = ("oom", "oom", "", "disk")
 ENDS = (ReportState.SUCCEEDED, ReportState.FAILED, ReportState.FAILED, ReportState.LEASE_RETURNED)
 ON = Configuration(
-    retry_policy=RetryPolicyConfiguration(enabled=True, global_max_retries=3), indexed_node_labels=(LABEL,)
+    retry_policy=RetryPolicyConfiguration(enabled=True, global_max_retries=5), indexed_node_labels=(LABEL,)
 )
 
 
@@ -56,8 +56,8 @@ def document_of(name: str, chance: random.Random) -> dict[str, Any]:
     rule = {"action": "Retry", "onCategory": "oom", "mutate": mutation}
     return {
         "name": name,
-        "retryLimit": chance.randint(0, 3),
-        "defaultAction": chance.choice(["Retry", "Fail"]),
+        "retryLimit": chance.randint(0, 4),
+        "defaultAction": chance.choice(["Retry", "Retry", "Fail"]),
         "rules": [rule] if chance.random() < 0.8 else [],
     }
 
@@ -156,7 +156,7 @@ class World:
     def configure(self) -> None:
         """The flag, the global limit, and what becomes of preempted jobs."""
         retries = RetryPolicyConfiguration(
-            enabled=self.chance.random() < 0.7, global_max_retries=self.chance.randint(0, 3)
+            enabled=self.chance.random() < 0.7, global_max_retries=self.chance.randint(0, 5)
         )
         self.config = replace(self.config, retry_policy=retries, requeue_preempted=self.chance.random() < 0.5)
 
