@@ -40,6 +40,14 @@ from lookout.wire.errors import (
 )
 from lookout.wire.life import Cancelled, JobSelection, LifeOfJobs, Preempting, Reprioritized
 from lookout.wire.segments import segment as _segment
+from lookout.wire.statistics import (
+    FailureDay,
+    FailureGroups,
+    HeatMap,
+    JobGroups,
+    RuleRetries,
+    Statistics,
+)
 from lookout.wire.streams import PATIENCE_SECONDS, EventSource
 from lookout.wire.views import (
     Decision,
@@ -70,10 +78,14 @@ __all__ = [
     "EventPage",
     "Executor",
     "Failure",
+    "FailureDay",
+    "FailureGroups",
+    "HeatMap",
     "Identity",
     "Invalid",
     "Job",
     "JobDetail",
+    "JobGroups",
     "JobSelection",
     "Node",
     "NotFound",
@@ -87,6 +99,7 @@ __all__ = [
     "Refused",
     "Reprioritized",
     "RetryPolicy",
+    "RuleRetries",
     "Run",
     "SubmittedJob",
     "TackError",
@@ -104,7 +117,7 @@ type Document = str | Mapping[str, Any]
 """A retry policy as text (YAML, JSON) or as an object."""
 
 
-class Client(LifeOfJobs, Cordons):
+class Client(LifeOfJobs, Cordons, Statistics):
     """Speaks to one Tack as one person. Close it, or use it in a `with`; one thread at a time."""
 
     def __init__(self, url: str, *, token: str = "", timeout_seconds: float = TIMEOUT_SECONDS) -> None:
