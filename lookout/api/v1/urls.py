@@ -6,6 +6,7 @@ from lookout.api.v1.cancellation import Cancellation
 from lookout.api.v1.cordons import ExecutorCordon, NodeCordon, QueueCordon
 from lookout.api.v1.events import Events
 from lookout.api.v1.executors import ExecutorEndpoint, Executors
+from lookout.api.v1.exports import DecisionsExport, JobsExport, RunsExport
 from lookout.api.v1.jobs import JobEndpoint, Jobs
 from lookout.api.v1.me import MeEndpoint, SignInLinks
 from lookout.api.v1.openapi import OpenApi
@@ -20,6 +21,7 @@ from lookout.api.v1.retry_policies import (
     Versions,
 )
 from lookout.api.v1.runs import Decisions, RunEndpoint, RunOutputEndpoint, Runs
+from lookout.api.v1.statistics import FailureDays, FailureGroups, HeatMapEndpoint, JobGroups, Retries
 from lookout.api.v1.waiting import QueueWaiting
 
 urlpatterns = [
@@ -41,11 +43,14 @@ urlpatterns = [
     path("jobs/reprioritize", Reprioritisation.as_view()),
     path("jobs/preempt", Preemption.as_view()),
     path("jobs/groups", JobGroups.as_view()),
+    path("jobs/export", JobsExport.as_view()),
     path("jobs/<str:job_id>", JobEndpoint.as_view()),
     path("runs", Runs.as_view()),
+    path("runs/export", RunsExport.as_view()),
     path("runs/<str:run_id>", RunEndpoint.as_view()),
     path("runs/<str:run_id>/output", RunOutputEndpoint.as_view()),
     path("decisions", Decisions.as_view()),
+    path("decisions/export", DecisionsExport.as_view()),
     path("failures/heatmap", HeatMapEndpoint.as_view()),
     path("failures/groups", FailureGroups.as_view()),
     path("failures/days", FailureDays.as_view()),
