@@ -69,17 +69,16 @@ def cordon_node(*, executor: str, node: str, cordoned: bool, reason: str = "", a
 
 @transaction.atomic
 def delete_executor(*, name: str, actor: Actor, config: Configuration) -> bool:
-    """Forget an executor that is silent and has no active run, with its nodes. Its runs stay as they are.
+    """Forget an executor that is silent, or whose agent was stopped, and that has no active run; with its nodes.
 
-    Returns whether there was one; should it call again, it is there again. Raises NotPermitted, Conflict.
+    Its runs stay as they are. Returns whether there was one; should it call again, it is there again. Raises NotPermitted, Conflict.
     """
     actor.require(Permission.CORDON_NODES)
     if (executor := _executor(name)) is None:
         return False
-    if Executor.objects.filter(heard_of(config), name=name).exists():
-        raise Conflict(
-            f"Executor '{name}' is heard of. Stop its agent and wait for executorTimeout, or cordon it."
-        )
+    # An agent that is stopped says that its nodes take no more runs.
+    if Node.objects.filter(heard_of(config, path="executor__"), executor=name, schedulable=True).exists():
+        raise Conflict(f"Executor '{name}' is heard of. Stop its agent first, or cordon it.")
     if Run.objects.filter(executor=name, state__in=ACTIVE_RUN_STATES).exists():
         raise Conflict(
             f"Executor '{name}' has active runs. They expire as it is silent: try again in a moment."

@@ -26,7 +26,7 @@ def list_command(form: str) -> None:
 @words.delete.command("executor")
 @click.argument("name")
 def delete_command(name: str) -> None:
-    """Forget an executor that is silent and has no active run. Its runs stay."""
+    """Forget an executor that is silent or stopped and has no active run. Its runs stay."""
     words.client().delete_executor(name)
     say(f"Deleted executor {name} (or it did not exist)")
 

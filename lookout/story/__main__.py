@@ -19,6 +19,7 @@ def _tell_of_the_lost_agent(narrator: Narrator) -> None:
     try:
         with second_agent(narrator.client.url) as agent:
             lost_agent.tell(narrator, agent)
+        lost_agent.clear_up(narrator)
     except NoSecondAgent as reason:
         narrator.say(f"The story of the lost agent is not told here. {reason}")
 

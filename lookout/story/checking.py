@@ -124,6 +124,7 @@ def _play_lost_agent_story(narrator: Narrator, environment: Mapping[str, str]) -
         second_agent(narrator.client.url, environment) as agent,
     ):
         job = lost_agent.tell(narrator, agent)
+    lost_agent.clear_up(narrator)
     verify_lost_agent_story(narrator.client, job)
 
 

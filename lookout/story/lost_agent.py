@@ -1,10 +1,11 @@
 """The story of the lost agent: its leases expire, the job runs elsewhere, and what it still runs is not its own any more."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lookout.client import Executor, JobDetail, Node
+from lookout.client import Conflict, Executor, JobDetail, Node
 from lookout.story.narrating import Narrator, StoryBroke
 from lookout.story.second_agent import NAME, NoSecondAgent, SecondAgent
 
@@ -36,6 +37,12 @@ def tell(narrator: Narrator, agent: SecondAgent) -> JobDetail:
         raise StoryBroke(f"The job should have succeeded at its second run; it is {job.state}.")
     narrator.say(f"\nThe job page: {narrator.client.url}/jobs/{job_id}")
     return job
+
+
+def clear_up(narrator: Narrator) -> None:
+    """Forget the executor of the second agent, which is stopped. Where it could not say so, it stays till it is silent."""
+    with suppress(Conflict):
+        narrator.client.delete_executor(NAME)
 
 
 def _play(narrator: Narrator, agent: SecondAgent, busy: Sequence[str]) -> str:

@@ -128,6 +128,8 @@ def verify_lost_agent_story(client: Client, job: JobDetail) -> None:
         equal("end of run 1", (first.state, str(first.failure)), ("lease_expired", "internal/lease-expired"))
         expect(first.retryable is True, "Run 1 should have the retryable mark.")
         equal("end of run 2", (second.state, second.executor), ("succeeded", "local"))
+    with step("REST: the executor of the second agent is forgotten, and its run is not"):
+        equal("executors", [executor.name for executor in client.executors()], ["local"])
     with step("REST: one decision, by the rule about internal/lease-expired"):
         (decision,) = client.decisions(job_id=job.job_id)
         equal("verdict", (decision.verdict, decision.policy), ("retry", lost_agent.POLICY))

@@ -71,6 +71,11 @@ class ExecutorRow:
     nodes: Sequence[NodeRow]
 
     @property
+    def is_away(self) -> bool:
+        """It is silent, or its agent said that it takes no more runs."""
+        return self.is_silent or not any(row.node.schedulable for row in self.nodes)
+
+    @property
     def runs(self) -> int:
         """Active runs on nodes it still names."""
         return sum(row.runs for row in self.nodes)

@@ -160,6 +160,12 @@ def test_an_executor_that_is_heard_of_stays(olga: Actor) -> None:
         delete_executor(name="local", actor=olga, config=CONFIG)
 
 
+def test_an_executor_whose_agent_was_stopped_need_not_fall_silent_first(olga: Actor) -> None:
+    make_executor("demo")
+    Node.objects.update(schedulable=False)
+    assert delete_executor(name="demo", actor=olga, config=CONFIG)
+
+
 def test_an_executor_with_active_runs_stays(olga: Actor) -> None:
     make_run(make_job(), executor=silent_executor())
     with pytest.raises(Conflict, match="has active runs"):

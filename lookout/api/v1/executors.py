@@ -160,7 +160,7 @@ class ExecutorEndpoint(Endpoint):
 
     @described("deleteExecutor", tag="Executors", answer=Nothing, refusals=(409,))
     def delete(self, request: Request, name: str) -> Response:
-        """Forget an executor that is silent and has no active run, with its nodes; its runs stay.
+        """Forget an executor that is silent or stopped and has no active run, with its nodes; its runs stay.
 
         One that does not exist is no error, and one that calls again is there again.
         """
