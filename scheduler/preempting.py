@@ -62,7 +62,7 @@ def preempt_selected(
     Those that are left are the next call's. Raises NotPermitted, then Invalid, then NotFound for a queue, executor
     or node that does not exist.
     """
-    gives_way = Q(priority_class__in=_preemptible(config)) & Exists(_runs().filter(job=OuterRef("pk")))
+    gives_way = Q(Exists(_runs().filter(job=OuterRef("pk"))), priority_class__in=_preemptible(config))
     chosen = lock_selected(selection, verb=QueueVerb.PREEMPT, actor=actor, besides=gives_way)
     check_reason(reason)
     return _preempt(chosen, _runs_of(chosen.jobs), reason, actor)

@@ -140,7 +140,7 @@ def _wanted(selection: Selection) -> Q:
     if selection.priority_classes:
         wanted &= Q(priority_class__in=selection.priority_classes)
     if selection.executor:
-        wanted &= Exists(_runs_on(selection).filter(job=OuterRef("pk")))
+        wanted &= Q(Exists(_runs_on(selection).filter(job=OuterRef("pk"))))
     return wanted
 
 

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 LABEL = "kubernetes.io/hostname"
 CONFIG = Configuration(retry_policy=RetryPolicyConfiguration(enabled=True), indexed_node_labels=(LABEL,))
-NEVER_AGAIN = {"defaultAction": "Fail", "rules": []}
-ALWAYS_AGAIN = {"defaultAction": "Retry", "retryLimit": 3, "rules": []}
+NEVER_AGAIN: dict[str, Any] = {"defaultAction": "Fail", "rules": []}
+ALWAYS_AGAIN: dict[str, Any] = {"defaultAction": "Retry", "retryLimit": 3, "rules": []}
 
 
 @pytest.fixture

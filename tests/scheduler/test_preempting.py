@@ -214,7 +214,7 @@ def test_a_selection_takes_what_gives_way_and_leaves_the_rest(olga: Actor) -> No
     here, elsewhere = preemptible_run(job_set="a"), preemptible_run(job_set="b")
     stays, waits = make_run().job, make_job(priority_class=PREEMPTIBLE)
 
-    def select(**named: str) -> tuple[str, ...]:
+    def select(**named: Any) -> tuple[str, ...]:
         return preempt_selected(selection=Selection(**named), actor=olga, config=CONFIG).preempting
 
     assert select(queue="nightly", job_set="a") == (here.job_id,)
