@@ -74,12 +74,26 @@ def check_gangs(members: Iterable[Member], problems: Problems) -> None:
         _note_too_many(gang, problems)
 
 
+def check_joining(
+    members: Sequence[Member], *, there: int, said: Membership, priority_class: str, problems: Problems
+) -> None:
+    """Note where members of one gang disagree with those of it that were submitted before, or are too many."""
+    before = Member(path="", gang=said, priority_class=priority_class)
+    for member in members:
+        _note_difference(before, member, problems)
+    free = max(0, said.cardinality - there)
+    if len(members) > free:
+        message = (
+            f"Gang '{said.gang_id}' of this queue has {there} of its {said.cardinality} members already. "
+            "Give these another gang id, or wait until it has ended."
+        )
+        problems.add(below(below(members[free].path, "annotations"), GANG_ID), message)
+
+
 def _note_difference(first: Member, other: Member, problems: Problems) -> None:
     name, at = first.gang.gang_id, below(other.path, "annotations")
     if other.gang.cardinality != first.gang.cardinality:
-        message = (
-            f"Gang '{name}' has {first.gang.cardinality} members elsewhere in this file. Make them the same."
-        )
+        message = f"Other members of gang '{name}' say {first.gang.cardinality}. Make them the same."
         problems.add(below(at, CARDINALITY), message)
     elif other.gang.uniformity_label != first.gang.uniformity_label:
         message = f"Other members of gang '{name}' name another label, or none. Make them the same."

@@ -1,5 +1,6 @@
 """Submit jobs: rows, specs and events in one transaction, each job once however often it is sent."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from scheduler.configured import configuration
 from scheduler.errors import NotFound
 from scheduler.executors.protocol import needed_fields
 from scheduler.fields import problem_of_line
+from scheduler.gangs import Member, check_joining
 from scheduler.jobfile import JobFile, JobItem, parse_job_file
 from scheduler.models import Event, Job, JobSet, JobSpec, Queue
 from scheduler.models.bulk import insert_rows
@@ -21,6 +23,7 @@ from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import new_ulid
 from scheduler.podspec import Pod
+from scheduler.queries.gangs import open_gangs
 from scheduler.queries.rejections import (
     READ_BY_THE_SCHEDULER,
     fields_nobody_honours,
@@ -83,13 +86,14 @@ def submit_jobs(
     A client id names one job of a queue for good: the same again, here or in a submission that races this
     one, is answered with the first job, and nothing of it changes. A job that can never run on the executors
     heard of is accepted and rejected at once, with the reason. Raises DocumentInvalid for a priority class that
-    is not configured.
+    is not configured, and for members of a gang that disagree with those there or are too many.
     """
     found = _require_submit(_held_queue(queue), queue, actor=actor)
     if not items:
         return []
     config = config or configuration()
     _check_classes(items, config)
+    _check_gangs(items, found, config)
     jobs = _new_jobs(items, found, _job_set(found, job_set), owner=actor.name, config=config)
     _reject(jobs, items, config)
     created = _insert(jobs)
@@ -116,6 +120,43 @@ def _check_classes(items: Iterable[JobItem], config: Configuration) -> None:
                 f"Choose one of {', '.join(config.priority_classes)}, or leave it out.",
             )
     problems.raise_any()
+
+
+def _check_gangs(items: Sequence[JobItem], queue: Queue, config: Configuration) -> None:
+    """Raises DocumentInvalid for members of gangs that disagree with those there, or would be too many."""
+    joining = _joining(items, queue, config)
+    if not joining:
+        return
+    Job.objects.hold_gangs(queue.name, joining)
+    # A new statement: its snapshot is younger than the locks.
+    problems = Problems()
+    for gang_id, gang in open_gangs(queue.name, joining).items():
+        check_joining(
+            joining[gang_id],
+            there=gang.members,
+            said=gang.said,
+            priority_class=config.class_of(gang.priority_class),
+            problems=problems,
+        )
+    problems.raise_any()
+
+
+def _joining(items: Sequence[JobItem], queue: Queue, config: Configuration) -> dict[str, list[Member]]:
+    """Gang id → its members among these; those whose client id is taken are answered with the first job."""
+    members = [(index, item) for index, item in enumerate(items) if item.gang.gang_id]
+    client_ids = {item.client_id for _, item in members if item.client_id}
+    taken = (
+        set(Job.objects.filter(queue=queue, client_id__in=client_ids).values_list("client_id", flat=True))
+        if client_ids
+        else set()
+    )
+    found: dict[str, list[Member]] = defaultdict(list)
+    for index, item in members:
+        if item.client_id not in taken:
+            priority_class = config.class_of(item.pod.priority_class)
+            member = Member(path=f"jobs[{index}]", gang=item.gang, priority_class=priority_class)
+            found[item.gang.gang_id].append(member)
+    return found
 
 
 def _require_submit(queue: Queue | None, name: str, *, actor: Actor) -> Queue:

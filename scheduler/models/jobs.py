@@ -74,6 +74,12 @@ _CARRY_OUT = """
 """
 
 
+# In the order of the locks, so that no two submissions can wait for each other.
+_HOLD_GANGS = """
+    SELECT pg_advisory_xact_lock(key)
+      FROM (SELECT DISTINCT hashtextextended(%s || E'\\n' || gang, 0) AS key FROM unnest(%s::text[]) AS gang
+          ORDER BY key) AS keys
+"""
 _LEASE = """
     UPDATE scheduler_job
        SET state = 'leased', state_changed_at = %(at)s, version = version + 1, run_count = run_count + 1
@@ -132,6 +138,11 @@ class JobManager(models.Manager["Job"]):
                     ),
                 },
             )
+
+    def hold_gangs(self, queue: str, gang_ids: Iterable[str]) -> None:
+        """Until this transaction ends nobody else submits members of these gangs."""
+        with connection.cursor() as cursor:
+            cursor.execute(_HOLD_GANGS, [queue, sorted(set(gang_ids))])
 
     def lease(self, jobs: Iterable[str], at: datetime) -> None:
         """Bring locked jobs to their next run, in one statement."""

@@ -301,3 +301,72 @@ def test_a_resource_that_nobody_counts_is_rejected_with_the_key() -> None:
         "rejected",
         "No node is counted by tapes. Leave it out, or add it to scheduling.supportedResourceTypes.",
     )
+
+
+def member(
+    gang_id: str = "train", *, cardinality: int = 2, label: str = "", **fields: Any
+) -> tuple[JobItem, ...]:
+    gang = {"armadaproject.io/gangId": gang_id, "armadaproject.io/gangCardinality": str(cardinality)}
+    if label:
+        gang["armadaproject.io/gangNodeUniformityLabel"] = label
+    return items(annotations=gang, **fields)
+
+
+def test_members_of_a_gang_may_come_one_by_one_until_it_is_complete() -> None:
+    make_queue()
+    submit(member())
+    submit(member())
+    with pytest.raises(DocumentInvalid, match="has 2 of its 2 members already"):
+        submit(member())
+    submit(member("other"))
+    assert Job.objects.count() == 3
+
+
+def test_the_id_of_a_gang_may_be_used_again_when_all_of_it_has_ended() -> None:
+    make_queue()
+    submit(member() + member())
+    Job.objects.update(state="succeeded", ended_at=database_now())
+    submit(member())
+    assert Job.objects.count() == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"cardinality": 3},
+        {"label": "rack"},
+        {"podSpec": {**POD_SPEC, "priorityClassName": "armada-preemptible"}},
+    ],
+)
+def test_members_agree_with_those_that_were_submitted_before(other: dict[str, Any]) -> None:
+    make_queue()
+    submit(member())
+    with pytest.raises(DocumentInvalid, match="Make them the same"):
+        submit(member(**other))
+    submit(member(podSpec={**POD_SPEC, "priorityClassName": "armada-default"}))
+
+
+def test_a_member_sent_again_is_answered_with_the_first_job() -> None:
+    make_queue()
+    submit(member(clientId="a"))
+    submit(member(clientId="b"))
+    assert not any(job.created for job in submit(member(clientId="a")))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_members_submitted_at_once_are_never_more_than_the_gang_has() -> None:
+    make_queue()
+    start = Barrier(4)
+
+    def race(_: int) -> int:
+        try:
+            start.wait()
+            return len(submit(member()))
+        except DocumentInvalid:
+            return 0
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(race, range(4))) == 2
+    assert Job.objects.count() == 2
