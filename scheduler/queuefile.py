@@ -36,7 +36,9 @@ _SHAPE: Shape = {
 }
 _ABSENT = {
     "resourceLimits": "resourceLimits is not supported. Remove it.",
-    "resourceLimitsByPriorityClassName": "Priority classes are not supported. Remove it.",
+    "resourceLimitsByPriorityClassName": (
+        "Single queues have no limits of their own. Set them for all by scheduling.priorityClasses; remove it here."
+    ),
     "labelsDeprecated": "labelsDeprecated is not supported. Use labels.",
 }
 
