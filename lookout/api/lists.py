@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any
 
 from django.conf import settings
-from django.http import QueryDict
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import UserRateThrottle
@@ -13,6 +12,7 @@ from rest_framework.views import APIView
 
 from lookout.api.bodies import parameters_of, query_of
 from lookout.api.shapes import AtMost, Named, encode, fields_of
+from lookout.filters import pairs_in
 from policies.problems import DocumentInvalid, Problem
 from scheduler.filters import Filter, Grammar, Order, Pair, order_of
 from scheduler.queries.counting import Total
@@ -88,9 +88,8 @@ def asked_of[F: Filter](
     view: type[Any],
 ) -> Asked[F]:
     """What the address asks. Raises DocumentInvalid and FilterInvalid with every problem of their kind."""
-    parameters = parameters_of(request)
     query = query_of(request, ListQuery, among=BESIDES)
-    wanted = read(_filters_in(parameters))
+    wanted = read(pairs_in(parameters_of(request), besides=BESIDES))
     return Asked(
         wanted=wanted,
         order=order_of(query.sort, grammar.things, otherwise(wanted)),
@@ -99,10 +98,6 @@ def asked_of[F: Filter](
         fields=chosen_fields(query.fields, view),
         count=query.count,
     )
-
-
-def _filters_in(parameters: QueryDict) -> list[Pair]:
-    return [(name, value) for name, values in parameters.lists() if name not in BESIDES for value in values]
 
 
 def chosen_fields(text: str, view: type[Any]) -> Sequence[str]:

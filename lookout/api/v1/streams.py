@@ -27,16 +27,17 @@ type Message = tuple[int, dict[str, Any]]
 class Places:
     """The streams a process has room for."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, full: str) -> None:
+        """`full` is told where there is no place left."""
         self._left = most
+        self._full = full
         self._lock = threading.Lock()
 
     def take(self) -> Callable[[], None]:
         """Take a place; the answer gives it back, once. Raises Unavailable when all are taken."""
         with self._lock:
             if not self._left:
-                message = "All event streams are taken. Ask for JSON, or try again in a few seconds."
-                raise Unavailable(message, retry_after=RETRY_AFTER_SECONDS)
+                raise Unavailable(self._full, retry_after=RETRY_AFTER_SECONDS)
             self._left -= 1
         return self._giver()
 
@@ -52,7 +53,9 @@ class Places:
         return give_back
 
 
-PLACES = Places(MOST_STREAMS)
+PLACES = Places(
+    MOST_STREAMS, full="All event streams are taken. Ask for JSON, or try again in a few seconds."
+)
 
 
 class EventStream:

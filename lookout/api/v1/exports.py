@@ -1,0 +1,245 @@
+"""Exports: all that a filter means, as CSV or lines of JSON, a stretch at a time for as long as somebody reads."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+from django.db.models import Model
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.request import Request
+
+from lookout.api.bodies import parameters_of, query_of
+from lookout.api.closing import is_closing, let_go
+from lookout.api.endpoint import Endpoint
+from lookout.api.flattening import columns_of, csv_line, csv_rows
+from lookout.api.lists import NARROW, HistoryRate, chosen_fields, only
+from lookout.api.schema import described
+from lookout.api.shapes import AtMost, fields_of
+from lookout.api.v1.job_views import JobView, job_view
+from lookout.api.v1.run_views import DecisionView, RunView, decision_view, run_view
+from lookout.api.v1.streams import Places
+from lookout.filters import pairs_in
+from scheduler.filters import (
+    DECISIONS,
+    JOBS,
+    RUNS,
+    Grammar,
+    Order,
+    Pair,
+    decision_filter_of,
+    job_filter_of,
+    order_of,
+    run_filter_of,
+)
+from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_JOBS, NEWEST_RUNS
+from scheduler.queries.jobs import job_rows
+from scheduler.queries.keyset import Listing
+from scheduler.queries.listings import list_decisions, list_jobs, list_runs
+from scheduler.queries.patience import within
+from scheduler.queries.runs import sentences_of
+from scheduler.queries.sentences import with_sentences
+
+STRETCH = 1_000
+"""Rows that are read at once; between two stretches nothing of the database is held."""
+MOST_EXPORTS = 4
+"""In one process: each holds a thread of it."""
+PLACES = Places(MOST_EXPORTS, full="All exports of this server are taken. Try again in a few seconds.")
+
+
+class Form(StrEnum):
+    """How rows are written."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+MEDIA = {Form.JSONL: "application/x-ndjson", Form.CSV: "text/csv; charset=utf-8"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ExportQuery:
+    """What is written, and how."""
+
+    format: Form = Form.JSONL
+    """One JSON object a line, or CSV with a line of column names."""
+    sort: Annotated[str, AtMost(200)] = ""
+    """At most two keys with a comma between, - before one for the other way. What has no value comes last."""
+    fields: Annotated[str, AtMost(2_000)] = ""
+    """Names of fields with commas between: only these are written."""
+    cursors: bool = False
+    """Each row also has `cursor`, the place to go on from after it."""
+    cursor: Annotated[str, AtMost(16_000)] = ""
+    """Go on after this place: nothing before it is written, nor the line of column names."""
+    limit: int | None = None
+    """At most so many rows."""
+
+
+BESIDES = tuple(field.wire_name for field in fields_of(ExportQuery))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """What can be exported: how it is asked for, found, and shown."""
+
+    grammar: Grammar
+    listing: Callable[[Sequence[Pair], str], Listing[Any]]
+    view: type[Any]
+    views: Callable[[Sequence[Any]], list[Any]]
+
+
+def _jobs(rows: Sequence[Any]) -> list[JobView]:
+    return [job_view(row) for row in job_rows(rows)]
+
+
+def _runs(rows: Sequence[Any]) -> list[RunView]:
+    sentences = sentences_of(rows)
+    return [run_view(row, sentences) for row in rows]
+
+
+def _decisions(rows: Sequence[Any]) -> list[DecisionView]:
+    return [decision_view(decision, sentence) for decision, sentence in with_sentences(list(rows))]
+
+
+def _ordered(sort: str, grammar: Grammar, otherwise: Order) -> Order:
+    return order_of(sort, grammar.things, otherwise)
+
+
+OF_JOBS = Source(
+    grammar=JOBS,
+    listing=lambda pairs, sort: list_jobs(job_filter_of(pairs), _ordered(sort, JOBS, NEWEST_JOBS)),
+    view=JobView,
+    views=_jobs,
+)
+OF_RUNS = Source(
+    grammar=RUNS,
+    listing=lambda pairs, sort: list_runs(run_filter_of(pairs), _ordered(sort, RUNS, NEWEST_RUNS)),
+    view=RunView,
+    views=_runs,
+)
+OF_DECISIONS = Source(
+    grammar=DECISIONS,
+    listing=lambda pairs, sort: list_decisions(
+        decision_filter_of(pairs), _ordered(sort, DECISIONS, NEWEST_DECISIONS)
+    ),
+    view=DecisionView,
+    views=_decisions,
+)
+
+
+class ServerStops(Exception):
+    """The export is broken off, so that nobody takes what came for all of it."""
+
+
+class Export:
+    """The body of an export. Closing it gives its place back, whether or not anything was read of it."""
+
+    def __init__(self, source: Source, listing: Listing[Any], query: ExportQuery) -> None:
+        """Reads the first stretch, so that what cannot be answered is refused. Raises Invalid and TooMuchAsked."""
+        self._source, self._listing, self._query = source, listing, query
+        self._fields = chosen_fields(query.fields, source.view)
+        self._left = query.limit
+        self._first = self._stretch(query.cursor)
+        self.close = PLACES.take()
+
+    def __iter__(self) -> Iterator[str]:
+        if self._query.format is Form.CSV and not self._query.cursor:
+            yield csv_line(self._columns)
+        rows, cursor = self._first
+        while True:
+            yield "".join(self._written(rows))
+            if not cursor:
+                return
+            if is_closing():
+                raise ServerStops
+            rows, cursor = self._stretch(cursor)
+
+    @property
+    def _columns(self) -> Sequence[str]:
+        columns = columns_of(self._source.view, self._fields)
+        return (*columns, "cursor") if self._query.cursors else columns
+
+    def _stretch(self, cursor: str) -> tuple[list[dict[str, Any]], str]:
+        """Some rows as JSON objects, and the cursor of the rest."""
+        size = STRETCH if self._left is None else min(self._left, STRETCH)
+        if not size:
+            return [], ""
+        try:
+            with within(narrow=NARROW):
+                found, rest = self._listing.page(limit=size, cursor=cursor)
+                rows = only(self._source.views(found), self._fields)
+        finally:
+            let_go()
+        if self._query.cursors:
+            self._mark(rows, found)
+        if self._left is not None:
+            self._left -= len(rows)
+        return rows, rest if self._left != 0 else ""
+
+    def _mark(self, rows: list[dict[str, Any]], found: Sequence[Model]) -> None:
+        for row, each in zip(rows, found, strict=True):
+            row["cursor"] = self._listing.cursor_at(self._listing.place_of(each))
+
+    def _written(self, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+        if self._query.format is Form.CSV:
+            return csv_rows(rows, self._columns)
+        return (json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
+
+
+def _exported(request: Request, source: Source) -> StreamingHttpResponse:
+    query = query_of(request, ExportQuery, among=BESIDES)
+    listing = source.listing(pairs_in(parameters_of(request), besides=BESIDES), query.sort)
+    answer = StreamingHttpResponse(Export(source, listing, query), content_type=MEDIA[query.format])
+    answer.headers["Content-Disposition"] = f'attachment; filename="{source.grammar.things}.{query.format}"'
+    answer.headers["Cache-Control"] = "no-store"
+    answer.headers["X-Accel-Buffering"] = "no"
+    return answer
+
+
+_WRITTEN = {(200, MEDIA[Form.JSONL]): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR}
+_REFUSALS = (400, 429, 503)
+
+
+class JobsExport(Endpoint):
+    """Jobs, all that a filter means."""
+
+    throttle_classes = (HistoryRate,)
+
+    @described("exportJobs", tag="Jobs", query=ExportQuery, filters=JOBS, others=_WRITTEN, refusals=_REFUSALS)
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """All jobs of a filter, as lines of JSON or CSV, as they are in lists.
+
+        It is read little by little for as long as somebody reads, and is broken off rather than cut short.
+        """
+        return _exported(request, OF_JOBS)
+
+
+class RunsExport(Endpoint):
+    """Runs, all that a filter means."""
+
+    throttle_classes = (HistoryRate,)
+
+    @described("exportRuns", tag="Runs", query=ExportQuery, filters=RUNS, others=_WRITTEN, refusals=_REFUSALS)
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """All runs of a filter, as lines of JSON or CSV, as they are in lists."""
+        return _exported(request, OF_RUNS)
+
+
+class DecisionsExport(Endpoint):
+    """Decisions, all that a filter means."""
+
+    throttle_classes = (HistoryRate,)
+
+    @described(
+        "exportDecisions",
+        tag="Runs",
+        query=ExportQuery,
+        filters=DECISIONS,
+        others=_WRITTEN,
+        refusals=_REFUSALS,
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """All decisions of a filter, as lines of JSON or CSV, as they are in lists."""
+        return _exported(request, OF_DECISIONS)
