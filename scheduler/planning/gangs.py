@@ -37,7 +37,8 @@ class Gangs:
     def place(self, line: Line, jobs: Together, gang: Gang) -> Trial | str:
         """The waiting members on their nodes, or why they do not start."""
         if (there := len(jobs) + gang.placed) < gang.cardinality:
-            return f"Gang {gang.id} waits for all of its {gang.cardinality} jobs: {there} are there."
+            are = "is" if there == 1 else "are"
+            return f"Gang {gang.id} waits for all of its {gang.cardinality} jobs: {there} {are} there."
         shape = self._shape(line, jobs, gang)
         if (short := self._hopeless.get(shape)) is None:
             found = self._search(line, self._large_first(jobs), self._domains(jobs, gang))
@@ -85,8 +86,13 @@ class Gangs:
             return [None]
         if gang.uniformity_value:
             return [Domain(label, gang.uniformity_value)]
-        by_value = self._board.nodes.domains(label)
-        large = {value: rooms for value, rooms in by_value.items() if _is_large_enough(rooms, jobs)}
+        cpu = sum(job.requirements.cpu_millicores for job in jobs)
+        memory = sum(job.requirements.memory_bytes for job in jobs)
+        large = {
+            value: rooms
+            for value, rooms in self._board.nodes.domains(label).items()
+            if _have_in_all(rooms, cpu_millicores=cpu, memory_bytes=memory)
+        }
         in_order = sorted(large, key=lambda value: (sum(map(Room.emptiness, large[value])), value))
         return [Domain(label, value) for value in in_order]
 
@@ -95,13 +101,12 @@ class Gangs:
         return (line.name, asked, gang.uniformity_label, gang.uniformity_value)
 
 
-def _is_large_enough(rooms: Iterable[Room], jobs: Together) -> bool:
-    """Whether the nodes, with nothing on them, have what the jobs ask in all."""
-    open_rooms = [room.node for room in rooms if room.node.schedulable]
-    cpu = sum(job.requirements.cpu_millicores for job in jobs)
-    memory = sum(job.requirements.memory_bytes for job in jobs)
-    return cpu <= sum(node.cpu_millicores for node in open_rooms) and memory <= sum(
-        node.memory_bytes for node in open_rooms
+def _have_in_all(rooms: Iterable[Room], *, cpu_millicores: int, memory_bytes: int) -> bool:
+    """Whether the nodes that take runs are large enough together, with nothing on them."""
+    nodes = [room.node for room in rooms if room.node.schedulable]
+    return (
+        sum(node.cpu_millicores for node in nodes) >= cpu_millicores
+        and sum(node.memory_bytes for node in nodes) >= memory_bytes
     )
 
 

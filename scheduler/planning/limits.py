@@ -33,7 +33,7 @@ class ClassLimits:
     def _sentence(self, queue: str, priority_class: str, number: int, *, held: int, fraction: float) -> str:
         resource, total = self._measure.resources[number], self._measure.total[number]
         return (
-            f"Queue {queue} may hold {fraction:.4g} of the pool's {_name(resource)} with jobs of the priority class "
+            f"Queue {queue} may hold {100 * fraction:.4g}% of the pool's {_name(resource)} with jobs of the priority class "
             f"{priority_class} ({_amount(resource, int(fraction * total))}), and holds {_amount(resource, held)}."
         )
 

@@ -30,6 +30,7 @@ class Trial:
     def __init__(self, board: Board, line: Line) -> None:
         self.placed: list[tuple[QueuedJob, Room]] = []
         self._evicted: list[Occupant] = []
+        self._has_asked = False
         self._board = board
         self._line = line
 
@@ -49,7 +50,7 @@ class Trial:
             self._line.give(job.priority_class, self._board.measure.of(job.requirements), started=1)
         for occupant in reversed(self._evicted):
             self._board.occupants.restore(occupant)
-        if self.placed:
+        if self._has_asked:
             self._board.preemption.forget()
         self.placed, self._evicted = [], []
 
@@ -73,6 +74,7 @@ class Trial:
         return True
 
     def _make_way(self, job: QueuedJob, domain: Domain | None) -> Room | None:
+        self._has_asked = True
         board = self._board
         taker = Taker(
             job=job, line=self._line, priority_class=board.class_of(job.priority_class), domain=domain

@@ -1,58 +1,24 @@
 """Planning: who goes next, to which node, and why the others wait."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from scheduler import planning
-from scheduler.placement import NodeCapacity, Requirements, barred, lacking
-from scheduler.planning import NodeState, Plan, PoolState, QueuedJob, QueueState, TokenBucket, Use, plan
-
-HOSTNAME = "kubernetes.io/hostname"
-MEBI = 1 << 20
-NOON = datetime(2031, 5, 6, 12, 0, tzinfo=UTC)
-NO_LIMIT = TokenBucket.full(rate=0.0, burst=0, at=NOON)
-
-
-def node(name: str = "n1", *, used: Use | None = None, **fields: Any) -> NodeState:
-    defaults: dict[str, Any] = {
-        "labels": {HOSTNAME: name},
-        "cpu_millicores": 1_000,
-        "memory_bytes": 1024 * MEBI,
-    }
-    return NodeState(
-        capacity=NodeCapacity(executor="local", name=name, **{**defaults, **fields}), used=used or Use()
-    )
-
-
-def job(name: str, *, priority: int = 0, age: int = 0, version: int = 1, **needs: Any) -> QueuedJob:
-    needs = {"cpu_millicores": 100, "memory_bytes": 64 * MEBI, **needs}
-    return QueuedJob(
-        id=name,
-        version=version,
-        priority=priority,
-        submitted_at=NOON - timedelta(seconds=age),
-        requirements=Requirements(**needs),
-    )
-
-
-def queue(*jobs: QueuedJob, name: str = "nightly", rate: TokenBucket = NO_LIMIT, **fields: Any) -> QueueState:
-    return QueueState(name=name, jobs=jobs, rate=rate, **fields)
-
-
-def pool(*queues: QueueState, nodes: tuple[NodeState, ...], rate: TokenBucket = NO_LIMIT) -> PoolState:
-    return PoolState(nodes=nodes, queues=queues, rate=rate, node_id_label=HOSTNAME)
-
-
-def order(found: Plan) -> list[str]:
-    return [lease.job.id for lease in found.leases]
-
-
-def places(found: Plan) -> dict[str, str]:
-    return {lease.job.id: lease.node.name for lease in found.leases}
+from scheduler.placement import Requirements
+from scheduler.planning import TokenBucket, Use, plan
+from tests.scheduler.planned_pools import (
+    HOSTNAME,
+    MEBI,
+    NO_LIMIT,
+    NOON,
+    job,
+    node,
+    order,
+    places,
+    pool,
+    queue,
+)
 
 
 def test_jobs_of_a_queue_go_by_priority_then_submission_then_id() -> None:
@@ -170,6 +136,15 @@ def test_a_rate_of_zero_is_no_limit() -> None:
     assert len(found.leases) == 10
 
 
+def test_a_higher_priority_class_goes_before_a_smaller_priority() -> None:
+    jobs = [
+        job("a", priority=0, of="low"),
+        job("b", priority=9, of="urgent"),
+        job("c", priority=5, of="steady"),
+    ]
+    assert order(plan(pool(queue(*jobs), nodes=(node(),)))) == ["b", "c", "a"]
+
+
 def test_a_round_writes_no_more_than_one_transaction_should() -> None:
     many = [job(f"{n:05}", cpu_millicores=0, memory_bytes=0) for n in range(planning.LEASES_PER_ROUND + 1)]
     found = plan(pool(queue(*many), nodes=(node(),)))
@@ -192,109 +167,3 @@ def test_equal_jobs_share_the_search_for_a_node() -> None:
     found = plan(pool(queue(*many), nodes=nodes))
     assert found.leases == []
     assert CountedLabels.looks <= 3 * len(nodes)
-
-
-amounts = st.integers(min_value=0, max_value=12)
-requirements = st.builds(
-    Requirements,
-    cpu_millicores=amounts,
-    memory_bytes=amounts,
-    resources=st.sampled_from([(), (("gpu", 1),), (("gpu", 2),)]),
-    node_selector=st.sampled_from([(), (("disk", "ssd"),)]),
-    avoided_nodes=st.sampled_from([(), ("n0",), ("n0", "n1")]),
-)
-
-
-@st.composite
-def pools(draw: st.DrawFn) -> PoolState:
-    nodes = tuple(
-        node(
-            f"n{number}",
-            labels={HOSTNAME: f"n{number}", "disk": draw(st.sampled_from(["ssd", "hdd"]))},
-            cpu_millicores=draw(amounts),
-            memory_bytes=draw(amounts),
-            resources={"gpu": draw(st.integers(0, 3))},
-            schedulable=draw(st.booleans()),
-            used=Use(cpu_millicores=draw(amounts), memory_bytes=draw(amounts)),
-        )
-        for number in range(draw(st.integers(0, 4)))
-    )
-    queues = tuple(
-        queue(
-            *(
-                QueuedJob(
-                    id=f"{name}{number}",
-                    version=1,
-                    priority=draw(st.integers(0, 2)),
-                    submitted_at=NOON,
-                    requirements=draw(requirements),
-                )
-                for number in range(draw(st.integers(0, 8)))
-            ),
-            name=name,
-            priority_factor=draw(st.sampled_from([1.0, 2.0])),
-            rate=TokenBucket.full(rate=1.0, burst=draw(st.integers(0, 9)), at=NOON),
-        )
-        for name in "ab"
-    )
-    return pool(*queues, nodes=nodes, rate=TokenBucket.full(rate=1.0, burst=draw(st.integers(0, 9)), at=NOON))
-
-
-@given(pools())
-def test_no_plan_overcommits_a_node_or_breaks_a_rule(state: PoolState) -> None:
-    found = plan(state)
-    assert len(set(order(found))) == len(found.leases)
-    assert len(found.leases) <= state.rate.burst
-    for limited in state.queues:
-        assert sum(lease.queue == limited.name for lease in found.leases) <= limited.rate.burst
-    for held in state.nodes:
-        taken = [lease.job.requirements for lease in found.leases if lease.node is held.capacity]
-        if taken:
-            _holds(held, taken)
-
-
-def _holds(state: NodeState, taken: list[Requirements]) -> None:
-    node = state.capacity
-    assert node.schedulable
-    assert all(barred(wanted, node, node_id_label=HOSTNAME) is None for wanted in taken)
-    for resource in ("cpu_millicores", "memory_bytes"):
-        asked = sum(getattr(wanted, resource) for wanted in taken)
-        assert not asked or getattr(state.used, resource) + asked <= getattr(node, resource)
-    assert sum(dict(wanted.resources).get("gpu", 0) for wanted in taken) <= node.resources["gpu"]
-
-
-@given(pools())
-def test_whatever_is_left_waiting_has_a_reason_and_truly_fits_nowhere(state: PoolState) -> None:
-    found = plan(state)
-    placed = {lease.job.id for lease in found.leases}
-    for left in (job for held in state.queues for job in held.jobs if job.id not in placed):
-        queue_name = left.id[0]
-        assert left.requirements.key in found.unplaced or queue_name in found.held
-        if queue_name not in found.held:
-            assert not any(_has_room(state, found, at, left.requirements) for at in state.nodes)
-
-
-def _has_room(state: PoolState, found: Plan, at: NodeState, wanted: Requirements) -> bool:
-    node, taken = (
-        at.capacity,
-        [lease.job.requirements for lease in found.leases if lease.node is at.capacity],
-    )
-    if not node.schedulable or barred(wanted, node, node_id_label=HOSTNAME):
-        return False
-    gpus = sum(dict(other.resources).get("gpu", 0) for other in taken)
-    cpu = sum(other.cpu_millicores for other in taken)
-    memory = sum(other.memory_bytes for other in taken)
-    return (
-        lacking(
-            wanted,
-            cpu_millicores=max(0, node.cpu_millicores - at.used.cpu_millicores - cpu),
-            memory_bytes=max(0, node.memory_bytes - at.used.memory_bytes - memory),
-            resources={"gpu": node.resources["gpu"] - gpus},
-        )
-        is None
-    )
-
-
-@given(pools())
-def test_the_same_state_gives_the_same_plan(state: PoolState) -> None:
-    assert plan(state) == plan(state)
