@@ -1,6 +1,6 @@
 """What is counted for whoever watches Tack from outside: each total, its labels, and whether it starts anew."""
 
-from collections import defaultdict
+from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
@@ -50,33 +50,39 @@ class Count(NamedTuple):
     labels: tuple[str, ...] = ()
 
 
-class Seat(NamedTuple):
-    """Where runs were, as far as totals tell them apart."""
-
-    pool: str
-    executor: str
-    node: str
+type Seat = tuple[str, str, str]
+"""Where runs were, as far as totals tell them apart: pool, executor, node."""
 
 
-def counts_of(settlement: Settlement, *, queue: str, seats: Mapping[Seat, int]) -> dict[Count, int]:
+def counts_of(
+    settlement: Settlement, *, queue: str, seats: Mapping[Seat, int]
+) -> Iterator[tuple[Count, int]]:
     """What runs that were settled alike add to the totals; `seats` tells how many of them were where."""
-    found: dict[Count, int] = defaultdict(int)
-    for seat, runs in seats.items():
-        for count in _counts_of_one(settlement, queue, seat):
-            found[count] += runs
-    return found
+    pools: Tally[str] = Tally()
+    for (pool, _, _), runs in seats.items():
+        pools[pool] += runs
+    for pool, runs in pools.items():
+        for count in _counts_in_pool(settlement, queue, pool):
+            yield count, runs
+    if settlement.is_failure:
+        category = _category(settlement)
+        for (pool, executor, node), runs in seats.items():
+            yield Count(Metric.FAILURES_BY_NODE, (node, pool, executor, *category)), runs
 
 
-def _counts_of_one(settlement: Settlement, queue: str, seat: Seat) -> Iterator[Count]:
+def _counts_in_pool(settlement: Settlement, queue: str, pool: str) -> Iterator[Count]:
     governing, decision = settlement.case.governing, settlement.decision
     if decision is not None and governing is not None:
-        yield Count(Metric.DECISIONS, (queue, seat.pool, governing.name, decision.verdict))
+        yield Count(Metric.DECISIONS, (queue, pool, governing.name, decision.verdict))
     if settlement.undecided_because is UndecidedBecause.GANG and governing is not None:
         yield Count(Metric.GANG_SKIPS, (governing.name,))
     if settlement.is_failure:
-        category = (settlement.case.run.failure.category, settlement.case.run.failure.subcategory)
-        yield Count(Metric.FAILURES_BY_QUEUE, (queue, seat.pool, *category))
-        yield Count(Metric.FAILURES_BY_NODE, (seat.node, seat.pool, seat.executor, *category))
+        yield Count(Metric.FAILURES_BY_QUEUE, (queue, pool, *_category(settlement)))
+
+
+def _category(settlement: Settlement) -> tuple[str, str]:
+    failure = settlement.case.run.failure
+    return failure.category, failure.subcategory
 
 
 def settle_time(seconds: float) -> dict[Count, float]:

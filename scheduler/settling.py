@@ -6,14 +6,16 @@ Runs whose settlement depends on equal facts are settled together: in a storm th
 import logging
 import time
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 
 from django.db import transaction
 
 from scheduler.config import Configuration
-from scheduler.metrics import Count, Seat, counts_of, settle_time
+from scheduler.metrics import Count, counts_of, settle_time
 from scheduler.models import Counter, Decision, Event, Job, Run
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
@@ -95,11 +97,15 @@ def settle_runs(*, config: Configuration, limit: int = BATCH, fleet: FleetCheck 
     )
 
 
+_SEAT = attrgetter("pool", "executor", "node")
+
+
 def _counts(batch: Iterable[_Alike]) -> Mapping[Count, float]:
-    found: Tally[Count] = Tally()
+    found: dict[Count, float] = defaultdict(float)
     for alike in batch:
-        seats = Tally(Seat(pool=run.pool, executor=run.executor, node=run.node) for run in alike.runs)
-        found.update(counts_of(alike.settlement, queue=alike.queue, seats=seats))
+        seats = Tally(map(_SEAT, alike.runs))
+        for count, runs in counts_of(alike.settlement, queue=alike.queue, seats=seats):
+            found[count] += runs
     return found
 
 
