@@ -90,7 +90,8 @@ class TestReading:
         assert wanted.needed_fields == ("spec.tty",)
         [node] = [each.capacity for each in state().nodes]
         assert [str(each) for each in node.taints] == ["gpu=only"]
-        assert (node.resources, node.honours) == ({"nvidia.com/gpu": 1}, {"spec.containers", "spec.tty"})
+        assert node.resources == {"nvidia.com/gpu": 1}
+        assert node.honours == frozenset({"spec.containers", "spec.tty"})
 
     def test_a_gang_comes_with_its_members_beyond_the_look_back_limit(self) -> None:
         make_executor()
@@ -120,7 +121,7 @@ class TestReading:
     def test_members_that_started_count_with_where_they_are(self) -> None:
         executor = make_executor(nodes=0)
         make_node(executor, name="local-1", labels={"rack": "r7"})
-        asked = {"gang_id": "train", "gang_cardinality": 4, "gang_uniformity_label": "rack"}
+        asked: dict[str, Any] = {"gang_id": "train", "gang_cardinality": 4, "gang_uniformity_label": "rack"}
         returned = make_job(**asked)
         make_run(make_job(**asked))
         make_run(make_job(**asked), state=RunState.SUCCEEDED)
@@ -132,7 +133,7 @@ class TestReading:
     def test_a_gang_of_the_same_id_that_ended_before_does_not_count(self) -> None:
         make_executor()
         earlier = database_now() - timedelta(hours=1)
-        asked = {"gang_id": "train", "gang_cardinality": 2}
+        asked: dict[str, Any] = {"gang_id": "train", "gang_cardinality": 2}
         make_run(make_job(**asked, submitted_at=earlier), state=RunState.SUCCEEDED)
         Job.objects.update(state="succeeded", ended_at=earlier)
         again = make_job(**asked)
@@ -157,7 +158,7 @@ class TestReading:
 
     def test_more_of_everything_takes_no_more_queries(self) -> None:
         make_executor()
-        asked = {"gang_id": "train", "gang_cardinality": 2}
+        asked: dict[str, Any] = {"gang_id": "train", "gang_cardinality": 2}
 
         def queries() -> int:
             with CaptureQueriesContext(
@@ -322,7 +323,7 @@ class TestPreempting:
 
     def test_a_gang_of_which_one_member_is_gone_does_not_start(self, planned: Callable[..., None]) -> None:
         make_executor("local", nodes=2)
-        asked = {"gang_id": "train", "gang_cardinality": 2}
+        asked: dict[str, Any] = {"gang_id": "train", "gang_cardinality": 2}
         one, two, alone = make_job(**asked), make_job(**asked), make_job()
 
         def cancel() -> None:
@@ -342,7 +343,7 @@ def test_thirty_two_rounds_at_once_overcommit_no_node_and_halve_no_gang() -> Non
         make_queue(f"queue-{number}")
     for number in range(60):
         group = number // 3
-        gang = {"gang_id": f"g{group}", "gang_cardinality": 3} if group % 2 else {}
+        gang: dict[str, Any] = {"gang_id": f"g{group}", "gang_cardinality": 3} if group % 2 else {}
         make_job(
             f"queue-{group % 3}",
             memory_bytes=None,
@@ -366,8 +367,8 @@ def test_thirty_two_rounds_at_once_overcommit_no_node_and_halve_no_gang() -> Non
         held = sum(active.filter(node=node.name).values_list("cpu_request_millicores", flat=True))
         assert held <= node.cpu_millicores
     assert active.values("job").distinct().count() == active.count()
-    for gang in set(Job.objects.exclude(gang_id="").values_list("gang_id", flat=True)):
-        states = set(Job.objects.filter(gang_id=gang).values_list("state", flat=True))
+    for gang_id in set(Job.objects.exclude(gang_id="").values_list("gang_id", flat=True)):
+        states = set(Job.objects.filter(gang_id=gang_id).values_list("state", flat=True))
         assert len(states) == 1
     assert active.exclude(job__gang_id="").exists()
 
