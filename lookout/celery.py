@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init, worker_ready
+from celery.signals import worker_init, worker_process_init, worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lookout.settings")
 
 from django.conf import settings
 
 from lookout.embedded.children import end_with_parent
+from scheduler.config import ConfigurationInvalid
+from scheduler.configured import check_at_start
 
 SWEEP_SECONDS = 1.0
 REMOVE_SECONDS = 60.0
@@ -68,6 +70,15 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks(["scheduler"])
+
+
+@worker_init.connect
+def refuse_what_contradicts_itself(**_: Any) -> None:
+    """A worker whose configuration cannot be used does not start, and says why."""
+    try:
+        check_at_start()
+    except ConfigurationInvalid as error:
+        raise SystemExit(str(error)) from error
 
 
 @worker_ready.connect

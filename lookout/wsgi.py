@@ -7,6 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.wsgi import get_wsgi_application
 
 from lookout.api.closing import watch_sigterm
+from scheduler.configured import check_at_start
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lookout.settings")
 if not settings.SECRET_KEY_IS_SHARED:
@@ -15,6 +16,7 @@ if not settings.SECRET_KEY_IS_SHARED:
 # A slow question must not keep a thread for ever; whoever waits for an answer has long gone by then.
 os.environ.setdefault("TACK_STATEMENT_SECONDS", "20")
 application = get_wsgi_application()
+check_at_start()
 
 # gunicorn loads this in the main thread of each process, after it has set its own handlers.
 watch_sigterm()

@@ -54,10 +54,9 @@ class CounterManager(models.Manager["Counter"]):
             {"metric": count.metric, "labels": count.labels, "amount": amount}
             for count, amount in amounts.items()
         ]
+        given = {**_periods(reset_every_seconds), "amounts": json_text(rows)}
         with connection.cursor() as cursor:
-            cursor.execute(
-                _ADD.format(period=_OF_NEW), {"amounts": json_text(rows), **_periods(reset_every_seconds)}
-            )
+            cursor.execute(_ADD.format(period=_OF_NEW), given)
 
     def totals(self, *, reset_every_seconds: float) -> Sequence[tuple[Count, float]]:
         """Every total of the running period, in one query. What was counted before it has begun is nothing."""
@@ -74,7 +73,7 @@ class CounterManager(models.Manager["Counter"]):
             cursor.execute(_FORGET.format(period=_BEGAN), _periods(reset_every_seconds))
 
 
-def _periods(reset_every_seconds: float) -> dict[str, object]:
+def _periods(reset_every_seconds: float) -> dict[str, float | list[str] | str]:
     return {
         "seconds": reset_every_seconds,
         "reset": [str(metric) for metric in Metric if metric.is_reset],
