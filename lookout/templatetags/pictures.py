@@ -68,6 +68,8 @@ def _end_mark(state: str, x: int, y: int) -> SafeString:
         return format_html('<circle class="d" cx="{}" cy="{}" r="2.75"/>', x, y)
     if state == "lease_expired":
         return format_html('<path d="{}"/>', _SQUARE.format(left=x - 2.5, top=y - 2.5))
+    if state == "preempted":
+        return format_html('<path class="d" d="M{} {}h6l-3 5z"/>', x - 3, y - 2)
     return format_html('<circle cx="{}" cy="{}" r="2.25"/>', x, y)
 
 

@@ -3,8 +3,9 @@
 import pytest
 from django.test import Client
 
+from lookout.templatetags.signs import state_class
 from scheduler.models import Event, Job
-from scheduler.states import JobState
+from scheduler.states import JobState, RunState
 from tests.factories import make_executor, make_job, make_queue, make_run
 from tests.pages.conftest import HTMX
 from tests.pages.seen import Seen, seen
@@ -74,6 +75,11 @@ def test_a_preempted_job_says_why(as_bob: Client) -> None:
         job_set=job.job_set, number=1, job=job, kind="failed", created=job.submitted_at, payload=reason
     )
     assert "Preempted: its run gave way. Preempted for 01m8…" in page_of(as_bob, f"/jobs/{job.id}").words
+
+
+def test_every_state_of_a_job_or_a_run_has_a_sign(as_bob: Client) -> None:
+    drawn = {each["id"] for each in page_of(as_bob, "/jobs").attributes("symbol")}
+    assert {f"s-{state_class(state)}" for state in (*JobState, *RunState)} <= drawn
 
 
 def test_all_jobs_of_a_filter_are_cancelled_after_a_question(as_olga: Client) -> None:
