@@ -38,6 +38,7 @@ from lookout.wire.errors import (
     UnexpectedAnswer,
     Unsendable,
 )
+from lookout.wire.history import Filters, History, filters_in
 from lookout.wire.life import Cancelled, JobSelection, LifeOfJobs, Preempting, Reprioritized
 from lookout.wire.segments import segment as _segment
 from lookout.wire.statistics import (
@@ -80,6 +81,7 @@ __all__ = [
     "Failure",
     "FailureDay",
     "FailureGroups",
+    "Filters",
     "HeatMap",
     "Identity",
     "Invalid",
@@ -108,6 +110,7 @@ __all__ = [
     "TooSlow",
     "UnexpectedAnswer",
     "Unsendable",
+    "filters_in",
 ]
 
 TIMEOUT_SECONDS = 30.0
@@ -117,7 +120,7 @@ type Document = str | Mapping[str, Any]
 """A retry policy as text (YAML, JSON) or as an object."""
 
 
-class Client(LifeOfJobs, Cordons, Statistics):
+class Client(History, LifeOfJobs, Cordons, Statistics):
     """Speaks to one Tack as one person. Close it, or use it in a `with`; one thread at a time."""
 
     def __init__(self, url: str, *, token: str = "", timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -266,7 +269,7 @@ class Client(LifeOfJobs, Cordons, Statistics):
 
     def runs(self, *, job_id: str) -> tuple[Run, ...]:
         """The runs of a job, oldest first."""
-        return self._list(Run, "runs", key="runs", query={"job": job_id})
+        return tuple(self._pages(Run, "runs", key="runs", query={"job": job_id}, limit=None))
 
     def run(self, run_id: str) -> Run:
         """One run. Raises NotFound."""

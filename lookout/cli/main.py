@@ -10,6 +10,7 @@ import click
 from lookout.cli import (
     cordons,
     executors,
+    history,
     job_page,
     jobs,
     life,
@@ -28,7 +29,7 @@ __all__ = ["main", "tack"]
 VERSION = "0.1.0"
 
 # These register their commands with the words they share.
-_REGISTERED = (executors, job_page, queues, retry_policies)
+_REGISTERED = (history, executors, job_page, queues, retry_policies)
 
 ELSEWHERE = {
     "up": "Set up and start everything.",

@@ -70,6 +70,11 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     click.echo(_in_codes(json.dumps(value, indent=indent, ensure_ascii=False)))
 
 
+def print_json_line(text: str) -> None:
+    """Part of lines of JSON, as it came."""
+    click.echo(_in_codes(text), nl=False)
+
+
 def _in_codes(text: str) -> str:
     """JSON, or YAML of the dumper above, without characters that steer a terminal: only in quotes can there be any."""
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

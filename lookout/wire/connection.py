@@ -82,6 +82,14 @@ class Connection:
         """The answer's text, as it is."""
         return self._send("GET", path, query=query).text
 
+    def pieces(self, path: str, *, query: Mapping[str, Any]) -> Iterator[str]:
+        """The text of a long answer, as it comes. Raises UnexpectedAnswer where it breaks off."""
+        with (
+            self.stream(path, query=query, headers={}, silence_seconds=self.timeout_seconds) as answer,
+            self._told(),
+        ):
+            yield from answer.iter_text()
+
     def read[T](self, kind: type[T], answer: object) -> T:
         """Part of an answer as a value. Raises UnexpectedAnswer."""
         try:

@@ -107,7 +107,7 @@ def _handler_of(server: SmallServer) -> type[BaseHTTPRequestHandler]:
             asked = Asked(
                 method=self.command,
                 path=unquote(address.path).removeprefix("/api/v1/"),
-                query=parse_qs(address.query),
+                query=parse_qs(address.query, keep_blank_values=True),
                 headers=dict(self.headers),
                 text=self.rfile.read(length).decode(),
             )

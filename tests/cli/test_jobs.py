@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -109,52 +108,6 @@ def test_a_job_file_is_not_created_but_told_how_to_submit_it(tack: Tack, job_fil
     said = tack("create", "-f", str(job_file))
     assert said.code == 1
     assert f"This is a job file: submit it with tack submit {job_file}." in said.err
-
-
-def test_get_jobs_sends_every_filter(server: SmallServer, tack: Tack) -> None:
-    server.on("GET jobs", {"jobs": [], "next": None})
-    filters = {
-        "--queue": ("queue", "nightly"),
-        "--state": ("state", "failed"),
-        "--job-set": ("jobSet", "report/2026"),
-        "--category-any": ("category.any", "oom"),
-        "--category-last": ("category.last", "oom"),
-        "--text": ("text", "night"),
-    }
-    said = tack("get", "jobs", *(word for flag, (_, value) in filters.items() for word in (flag, value)))
-    assert (said.code, said.out, said.err) == (0, "", "No jobs.\n")
-    assert server.asked[-1].query == {name: [value] for name, value in filters.values()} | {"limit": ["51"]}
-
-
-def test_get_jobs_prints_a_table_that_programs_can_split(server: SmallServer, tack: Tack) -> None:
-    long_set = "a-job-set-with-a-name-that-is-longer-than-any-terminal-is-wide/" * 3
-    queued = job_view("b", state="queued", lastFailure=None, runCount=0, jobSetId=long_set)
-    server.on("GET jobs", {"jobs": [job_view(), queued], "next": None})
-    heading, first, second = tack("get", "jobs").out.splitlines()
-    assert heading.split() == ["JOB", "QUEUE", "JOB", "SET", "STATE", "RUNS", "CATEGORY", "AGE"]
-    assert first.split()[:6] == [JOB_ID, "nightly", "report", "succeeded", "2", "oom"]
-    assert second.split()[:6] == ["b", "nightly", long_set, "queued", "0", "-"]
-
-
-@pytest.mark.parametrize("form", ["json", "yaml"])
-def test_get_jobs_prints_what_the_api_answers(server: SmallServer, tack: Tack, form: str) -> None:
-    server.on("GET jobs", {"jobs": [job_view()], "next": None})
-    said = tack("get", "jobs", "-o", form)
-    read: Any = json.loads(said.out) if form == "json" else yaml.safe_load(said.out)
-    assert read == {"jobs": [job_view()]}
-
-
-def test_get_jobs_says_when_there_are_more(server: SmallServer, tack: Tack) -> None:
-    server.on("GET jobs", {"jobs": [job_view("a"), job_view("b")], "next": "b"})
-    said = tack("get", "jobs", "--limit", "1", "-o", "json")
-    assert [job["jobId"] for job in json.loads(said.out)["jobs"]] == ["a"]
-    assert said.err == "There are more than this one: --limit shows more, filters fewer.\n"
-
-
-def test_an_unknown_state_is_a_usage_error_that_lists_them(tack: Tack) -> None:
-    said = tack("get", "jobs", "--state", "done")
-    assert said.code == 2
-    assert "succeeded" in said.err
 
 
 def test_get_job_tells_the_whole_story(server: SmallServer, tack: Tack) -> None:
