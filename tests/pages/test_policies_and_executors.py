@@ -24,9 +24,9 @@ AVOIDS: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def _retries_at_most_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _retries_at_most(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
     monkeypatch.setenv("TACK__SCHEDULING__RETRYPOLICY__ENABLED", "true")
-    monkeypatch.setenv("TACK__SCHEDULING__RETRYPOLICY__GLOBALMAXRETRIES", "1")
+    monkeypatch.setenv("TACK__SCHEDULING__RETRYPOLICY__GLOBALMAXRETRIES", str(request.param))
     monkeypatch.setenv("TACK__SCHEDULING__INDEXEDNODELABELS", "[kubernetes.io/hostname]")
     configuration.cache_clear()
     yield
@@ -103,13 +103,23 @@ def test_what_is_written_by_force_stays_told(as_bob: Client) -> None:
     assert "No executor knows the category 'oom'" in seen(as_bob.get("/policies/forced")).words
 
 
-@pytest.mark.usefixtures("_retries_at_most_once")
+@pytest.mark.parametrize("_retries_at_most", [1], indirect=True)
+@pytest.mark.usefixtures("_retries_at_most")
 def test_a_global_limit_below_the_policys_own_is_told(as_bob: Client) -> None:
     make_policy("oom-grow", retryLimit=3)
     make_policy("modest", retryLimit=1)
     told = "The global limit of 1 is below this policy's limit of 3, so jobs are retried at most once."
     assert told in seen(as_bob.get("/policies/oom-grow")).words
     assert "The global limit of 1" not in seen(as_bob.get("/policies/modest")).words
+
+
+@pytest.mark.parametrize("_retries_at_most", [0], indirect=True)
+@pytest.mark.usefixtures("_retries_at_most")
+@pytest.mark.parametrize("address", ["/jobs", "/policies", "/policies/oom-grow", "/queues", "/fleet"])
+def test_a_global_limit_of_nothing_is_told_on_every_page(as_bob: Client, address: str) -> None:
+    make_policy("oom-grow")
+    told = "Retries are switched off: scheduling.retryPolicy.globalMaxRetries is 0."
+    assert told in seen(as_bob.get(address)).words
 
 
 def test_the_list_asks_executors_once_however_many_policies_there_are(
