@@ -63,12 +63,15 @@ def _facts_of(job: JobDetail) -> Iterator[tuple[str, str | Text]]:
     if job.rejected_because:
         yield "Rejected because", job.rejected_because
     if job.cancel_user:
-        yield (
-            "Cancelled by",
-            f"{job.cancel_user}: {job.cancel_reason}" if job.cancel_reason else job.cancel_user,
-        )
+        yield "Cancelled by", _asked(job.cancel_user, job.cancel_reason)
+    if job.preempt_user:
+        yield "Preemption asked by", _asked(job.preempt_user, job.preempt_reason)
     for name, value in job.annotations.items():
         yield "Annotation", f"{name}={value}"
+
+
+def _asked(user: str, reason: str) -> str:
+    return f"{user}: {reason}" if reason else user
 
 
 def _memory(job: JobDetail) -> str:

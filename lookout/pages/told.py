@@ -27,6 +27,10 @@ def told(event: Event, *, owner: str) -> str:
             return f"{tried}: {payload.get('reason', '')}"
         case EventKind.CANCELLING | EventKind.CANCELLED:
             return f"by {payload['requestor']}" if payload.get("requestor") else ""
+        case EventKind.REPRIORITIZING | EventKind.REPRIORITIZED:
+            return f"by {payload.get('requestor', '')}, priority {payload.get('newPriority', '')}"
+        case EventKind.PREEMPTING:
+            return f"by {payload.get('requestor', '')}: {payload.get('reason', '')}"
         case _:
             return str(payload.get("reason", ""))
 

@@ -162,6 +162,8 @@ class Job:
     ended_at: datetime | None = None
     cancel_user: str = ""
     cancel_reason: str = ""
+    preempt_user: str = ""
+    preempt_reason: str = ""
     rejected_because: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -122,7 +122,7 @@ def test_a_job_in_a_list_says_where_it_stands(alice: Caller) -> None:
     (view,) = body["jobs"]
     assert set(view) == {
         "jobId", "clientId", "queue", "jobSetId", "owner", "namespace", "priority", "priorityClass", "gangId",
-        "state", "stateChangedAt", "submittedAt", "endedAt", "cancelUser", "cancelReason", "rejectedBecause", "annotations", "labels",
+        "state", "stateChangedAt", "submittedAt", "endedAt", "cancelUser", "cancelReason", "preemptUser", "preemptReason", "rejectedBecause", "annotations", "labels",
         "runCount", "resources", "submittedMemoryBytes", "avoidedNodes", "waitingBecause", "lastFailure",
         "lastVerdict", "lastRun",
     }  # fmt: skip

@@ -75,6 +75,8 @@ def test_jobs_are_preempted_by_id_and_by_node(alice: Caller) -> None:
     waits = make_job(priority_class=PREEMPTIBLE)
     done = alice.post("v1/jobs/preempt", {"jobIds": [named.id, waits.id], "reason": "room"})
     assert done.body == {"preempting": [named.id], "unchanged": [waits.id], "more": False}
+    view = alice.get(f"v1/jobs/{named.id}").body
+    assert (view["preemptUser"], view["preemptReason"]) == ("alice", "room")
     olga = caller("olga", Role.OPERATOR)
     done = olga.post("v1/jobs/preempt", {"executor": "local", "node": "local-2"})
     assert done.body["preempting"] == [here.id]

@@ -52,6 +52,7 @@ def test_a_run_is_asked_to_give_way_and_the_job_says_so_until_it_has(as_olga: Cl
     assert (
         "Being preempted; its run is given time to end. Asked for by olga. room for the report" in page.words
     )
+    assert "preempting 1 by olga: room for the report" in page.words
     as_olga.post(question)
     assert "Nothing changed: it was asked before" in page_of(as_olga, f"/jobs/{job.id}").words
 

@@ -70,6 +70,9 @@ class JobView:
     ended_at: datetime | None
     cancel_user: str
     cancel_reason: str
+    preempt_user: str
+    """Who last asked for a run of it to give way."""
+    preempt_reason: str
     rejected_because: str
     """Why it can never run."""
     annotations: dict[str, str]
@@ -182,6 +185,8 @@ def _fields(row: JobRow) -> Mapping[str, Any]:
         "ended_at": job.ended_at,
         "cancel_user": job.cancel_user,
         "cancel_reason": job.cancel_reason,
+        "preempt_user": job.preempt_user,
+        "preempt_reason": job.preempt_reason,
         "rejected_because": job.rejected_because,
         "annotations": job.annotations,
         "labels": job.labels,
