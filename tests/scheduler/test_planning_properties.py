@@ -374,7 +374,7 @@ def held(amounts: Use | NodeCapacity) -> Counter[str]:
 
 
 def asked_by(wanted: Requirements) -> Counter[str]:
-    return Counter(dict(wanted.resources), cpu=wanted.cpu_millicores, memory=wanted.memory_bytes)
+    return Counter({**dict(wanted.resources), "cpu": wanted.cpu_millicores, "memory": wanted.memory_bytes})
 
 
 def fits(state: PoolState, leases: Iterable[PlannedLease], job: QueuedJob) -> bool:
