@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import agents, chaos, latency, loop, runners, storm
+from tests.benchmarks import agents, chaos, latency, loop, rounds, runners, storm
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "agents": agents.main,
     "chaos": chaos.main,
     "latency": latency.main,
     "loop": loop.main,
+    "rounds": rounds.main,
     "runners": runners.main,
     "storm": storm.main,
 }
