@@ -155,7 +155,7 @@ class Job(models.Model):
 
     id = UlidField(primary_key=True, default=new_ulid, editable=False)
     queue = models.ForeignKey(Queue, models.PROTECT, related_name="jobs", db_index=False)
-    job_set = models.ForeignKey(JobSet, models.PROTECT, related_name="jobs")
+    job_set = models.ForeignKey(JobSet, models.PROTECT, related_name="jobs", db_index=False)
     owner = models.TextField()
     namespace = models.CharField(max_length=253, default="default")
     priority = models.PositiveIntegerField(default=0)
@@ -240,11 +240,23 @@ class Job(models.Model):
             ),
             # The members of a gang.
             models.Index(F("queue"), F("gang_id"), name="job_of_gang", condition=~Q(gang_id="")),
-            # Lists and counts by state, newest first.
+            # What follows serves questions of `tack bench history`, by their ids.
+            # Lists by state, newest first (L6, L15).
             models.Index(F("state"), F("submitted_at").desc(), F("id").desc(), name="job_by_state"),
-            # The jobs page: newest first, of one queue or of all.
+            # Lists of a queue, newest first (L2, L11, L12, L17), and its groups (G2, G4, G7).
             models.Index(F("queue"), F("submitted_at").desc(), F("id").desc(), name="job_by_queue"),
+            # A queue's jobs of a state (L3, L16), and the first and last of each when all are grouped (G1, G3).
+            models.Index(
+                F("queue"), F("state"), F("submitted_at").desc(), F("id").desc(), name="job_by_queue_and_state"
+            ),
+            # Lists of job sets, newest first (L4, L5).
+            models.Index(F("job_set"), F("submitted_at").desc(), F("id").desc(), name="job_by_job_set"),
+            # Somebody's jobs, newest first.
+            models.Index(F("owner"), F("submitted_at").desc(), F("id").desc(), name="job_by_owner"),
+            # All jobs, newest first (L1).
             models.Index(F("submitted_at").desc(), F("id").desc(), name="job_newest"),
+            # All jobs by their last change (L14).
+            models.Index(F("state_changed_at").desc(), F("id").desc(), name="job_by_change"),
             # What ended since totals were last counted, and what retention deletes first.
             models.Index(F("recorded_at"), name="job_by_end", condition=Q(recorded_at__isnull=False)),
         ]  # fmt: skip

@@ -16,7 +16,7 @@ from scheduler.models.fleet import Executor
 from scheduler.models.jobs import Job
 from scheduler.models.queues import Queue
 from scheduler.models.ulids import uuid_of
-from scheduler.states import ACTIVE_RUN_STATES, RunState, UndecidedBecause
+from scheduler.states import ACTIVE_RUN_STATES, FAILED_RUN_STATES, RunState, UndecidedBecause
 
 MAX_REASON_LENGTH = 32
 
@@ -192,8 +192,17 @@ class Run(models.Model):
                 F("executor"), F("state"), name="run_active_of_executor",
                 condition=Q(state__in=["leased", "pending", "running"]),
             ),
-            # Failures of a node and of a category, newest first.
+            # Jobs that failed of a category (X1), and failed runs of one, newest first.
             models.Index(F("category"), F("ended_at").desc(), name="run_by_category", condition=~Q(category="")),
+            # Jobs that failed in the same way.
+            models.Index(F("fingerprint"), F("ended_at").desc(), name="run_by_kind", condition=~Q(fingerprint="")),
+            # Jobs that ran on a node at last (L9, L9b) or at any time (X2): the index alone tells which.
+            models.Index(fields=["node", "state"], include=["job", "number"], name="run_by_node"),
+            # The failures of a queue in the order they happened (X5).
+            models.Index(
+                F("queue"), F("ended_at"), F("id"), name="run_failed_of_queue",
+                condition=Q(state__in=[str(state) for state in FAILED_RUN_STATES]),
+            ),
             # What is not in the roll-ups yet: ended runs in the order they were recorded.
             models.Index(F("recorded_at"), name="run_by_end", condition=Q(recorded_at__isnull=False)),
         ]  # fmt: skip

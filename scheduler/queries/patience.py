@@ -14,16 +14,28 @@ SECONDS = 10.0
 
 @contextmanager
 def within(seconds: float = SECONDS, *, narrow: str) -> Iterator[None]:
-    """Statements of the block may take so long each, and what they see is one and the same moment.
+    """Statements of the block may take so long each, and are one transaction.
 
     Raises TooMuchAsked with `narrow`, which says how to ask for less.
     """
+    is_part = connection.in_atomic_block
     try:
         with transaction.atomic():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{seconds * 1000:.0f}"])
+            before = _allow(f"{seconds * 1000:.0f}")
             yield
+            if is_part:  # of a transaction that goes on; else the end of it is the end of this
+                _allow(before)
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             raise TooMuchAsked(narrow) from error
         raise
+
+
+def _allow(time: str) -> str:
+    """What a statement may take from now on in this transaction; returns what it could take before."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('statement_timeout'), set_config('statement_timeout', %s, true)", [time]
+        )
+        before, _ = cursor.fetchone()
+    return str(before)

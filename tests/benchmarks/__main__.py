@@ -3,11 +3,12 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import agents, chaos, latency, loop, rounds, runners, storm
+from tests.benchmarks import agents, chaos, history, latency, loop, rounds, runners, storm
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "agents": agents.main,
     "chaos": chaos.main,
+    "history": history.main,
     "latency": latency.main,
     "loop": loop.main,
     "rounds": rounds.main,

@@ -1,0 +1,175 @@
+"""The questions of `tack bench history`: what is asked of the reads that pages and REST share, and what it may take.
+
+L are lists, G groups, D details, X what Armada's Lookout cannot be asked, T what only Tack has.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from scheduler.filters import (
+    JOBS,
+    RunFilter,
+    decision_filter_of,
+    job_filter_of,
+    order_of,
+    run_filter_of,
+)
+from scheduler.filters.orders import NEWEST_JOBS, OLDEST_RUNS, Order
+from scheduler.models import Job, JobSpec, Run, RunError
+from scheduler.models.clock import database_now
+from scheduler.queries.failure_days import failure_days
+from scheduler.queries.fingerprints import failure_groups
+from scheduler.queries.groups import job_groups
+from scheduler.queries.heat_map import Across, heat_map
+from scheduler.queries.jobs import job_detail
+from scheduler.queries.listings import find_jobs, list_jobs, list_runs
+from scheduler.queries.retries import retry_statistics
+from scheduler.queries.rollups import Span
+from scheduler.queries.runs import run_detail
+
+QUEUES = (
+    "queue-00",
+    "queue-03",
+    "queue-08",
+    "queue-14",
+    "queue-20",
+    "queue-21",
+    "queue-26",
+    "queue-30",
+    "queue-35",
+    "queue-38",
+)
+CATEGORIES = tuple(f"category-{number:02}" for number in (0, 1, 2, 4, 5, 6, 7, 9, 10, 11))
+NODES = tuple(
+    f"cluster-{number:02}-node-{number * 7 % 80:02}" for number in (1, 3, 7, 9, 12, 18, 22, 27, 31, 39)
+)
+BAD_NODES = tuple(f"cluster-00-node-{number:02}" for number in (0, 2, 3, 5, 6, 8, 9, 11, 13, 15))
+STEPS = tuple(range(10))
+FAST, ROLLED_UP, PICTURE, GROUPED = 20.0, 20.0, 50.0, 400.0
+"""Milliseconds, of the 95th percentile at a million jobs."""
+
+type Ask = Callable[[Any], object]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """Something to ask, with values to ask it for in turn."""
+
+    id: str
+    told: str
+    ask: Ask
+    values: Sequence[Any] = field(default=STEPS)
+    aim: float = FAST
+
+
+def _jobs(text: str, order: str = "", *, limit: int = 50) -> Ask:
+    """Ask for a page of jobs. `{}` in the filter stands for the value."""
+    keys = order_of(order, JOBS.things, NEWEST_JOBS)
+
+    def ask(value: Any) -> object:
+        return list_jobs(job_filter_of(text.format(value)), keys).page(limit=limit)[0]
+
+    return ask
+
+
+def _ids(text: str) -> Ask:
+    return lambda value: list(
+        find_jobs(job_filter_of(text.format(value)))
+        .order_by("-submitted_at", "-id")
+        .values_list("id", flat=True)[:10_000]
+    )
+
+
+def _deep_page(queue: str) -> object:
+    """The page after two fifths of the queue: by the cursor that the page before gave out."""
+    listing = list_jobs(job_filter_of(f"queue={queue}"))
+    if queue not in _PLACES:
+        count = Job.objects.filter(queue=queue).count()
+        job = Job.objects.filter(queue=queue).order_by("-submitted_at", "-id")[count * 2 // 5]
+        _PLACES[queue] = listing.cursor_at((job.submitted_at, job.id))
+    return listing.page(limit=50, cursor=_PLACES[queue])[0]
+
+
+_PLACES: dict[str, str] = {}
+
+
+def _groups(by: str, text: str = "", *, limit: int = 100) -> Ask:
+    return lambda value: job_groups(job_filter_of(text.format(value)), by.split(","), limit=limit).groups
+
+
+def _replay(queue: str) -> object:
+    """The failed attempts of a queue in the order they ended, a page of a thousand."""
+    wanted = run_filter_of(f"queue={queue}&state=failed&finished>=-7d")
+    order: Order = order_of("finished", "runs", OLDEST_RUNS)
+    return list_runs(wanted, order).page(limit=1_000)[0]
+
+
+def _last(days: int) -> Span:
+    return Span(since=database_now() - timedelta(days=days))
+
+
+def _job(step: int) -> Job:
+    return _found(Job.objects.filter(state="failed"), step)
+
+
+def _run(step: int) -> Run:
+    return _found(Run.objects.filter(state="failed"), step)
+
+
+def _found(rows: Any, step: int) -> Any:
+    """One of them, the same each time, looked for once."""
+    key = (rows.model, step)
+    if key not in _FOUND:
+        _FOUND[key] = rows.order_by("pk")[step * 97]
+    return _FOUND[key]
+
+
+_FOUND: dict[Any, Any] = {}
+_ACTIVE = "state=queued&state=leased&state=pending&state=running"
+JOB_SETS = tuple((queue, queue[-2:]) for queue in QUEUES)
+
+QUESTIONS: Sequence[Question] = (
+    Question(id="L1", told="front page, no filter", ask=_jobs("")),
+    Question(id="L2", told="one queue", ask=_jobs("queue={}"), values=QUEUES),
+    Question(id="L3", told="failed jobs of one queue", ask=_jobs("queue={}&state=failed"), values=QUEUES),
+    Question(id="L4", told="one job set by prefix", ask=_jobs("queue={0[0]}&jobSet^=set-{0[1]}-000"), values=JOB_SETS),
+    Question(id="L5", told="job set contains, two queues", ask=_jobs("queue={}&queue=queue-21&jobSet*=-0007"), values=QUEUES),
+    Question(id="L6", told="failed since a time", ask=_jobs("state=failed&submitted>=-2{}h"), values=STEPS),
+    Question(id="L7", told="annotation equals, 1 of 1,000", ask=_jobs("annotation.example.com/c=c12{}")),
+    Question(id="L8", told="annotation begins with", ask=_jobs("annotation.example.com/e^=e999{}")),
+    Question(id="L9", told="last run on a node", ask=_jobs("node.last={}"), values=NODES),
+    Question(id="L9b", told="failed, last run on a bad node", ask=_jobs("node.last={}&state=failed"), values=BAD_NODES),
+    Question(id="L11", told="priority above, in a queue", ask=_jobs("queue={}&priority>1500"), values=QUEUES),
+    Question(id="L12", told="deep page of a queue", ask=_deep_page, values=QUEUES),
+    Question(id="L13", told="one job by id", ask=lambda step: _jobs(f"id={_job(step).id}")("")),
+    Question(id="L14", told="all queues by last state change", ask=_jobs("", "-stateChanged")),
+    Question(id="L15", told="failed, owner begins with", ask=_jobs("owner^=user-1{}&state=failed")),
+    Question(id="L16", told="10,000 ids for a bulk action", ask=_ids("queue={}&state=failed"), values=QUEUES),
+    Question(id="L17", told="a queue gone quiet", ask=_jobs("queue=queue-39")),
+    Question(id="G1", told="all jobs by queue and state", ask=_groups("queue"), aim=ROLLED_UP),
+    Question(id="G2", told="one queue by job set", ask=_groups("jobSet", "queue={}"), values=QUEUES, aim=GROUPED),
+    Question(id="G3", told="all jobs by state", ask=_groups("state"), aim=ROLLED_UP),
+    Question(id="G4", told="one queue by namespace", ask=_groups("namespace", "queue={}"), values=QUEUES, aim=GROUPED),
+    Question(id="G5", told="failed jobs by node of the last run", ask=_groups("node", "state=failed"), aim=GROUPED),
+    Question(id="G6", told="by pool, of one executor", ask=_groups("pool", "executor.last=cluster-0{}"), aim=GROUPED),
+    Question(id="G7", told="one queue by annotation", ask=_groups("annotation.example.com/b", "queue={}"), values=QUEUES, aim=GROUPED),
+    Question(id="G8", told="active jobs of a queue by job set", ask=_groups("jobSet", f"queue={{}}&{_ACTIVE}", limit=1_000), values=QUEUES, aim=GROUPED),
+    Question(id="D1", told="job spec", ask=lambda step: JobSpec.objects.get(job=_job(step))),
+    Question(id="D2", told="job with everything", ask=lambda step: job_detail(_job(step).id)),
+    Question(id="D3", told="run error", ask=lambda step: RunError.objects.get(run=_run(step))),
+    Question(id="D4", told="run with error and decision", ask=lambda step: run_detail(str(_run(step).id))),
+    Question(id="X1", told="last failure of a category", ask=_jobs("category.last={}"), values=CATEGORIES),
+    Question(id="X2", told="any run failed on a bad node", ask=_jobs("node.any={}&runState.any=failed"), values=BAD_NODES),
+    Question(id="X3", told="node by category, 7 days, 50 rows", ask=lambda _: heat_map(RunFilter(), Across.NODE, _last(7)).rows, aim=PICTURE),
+    Question(id="X4", told="retried jobs of a queue", ask=_jobs("queue={}&retries>0"), values=QUEUES),
+    Question(id="X5", told="replay of a queue's failures, 7 days", ask=_replay, values=QUEUES),
+    Question(id="X6", told="categories per day, 30 days", ask=lambda _: failure_days(RunFilter(), _last(30)), aim=PICTURE),
+    Question(id="T1", told="failures alike, 7 days", ask=lambda _: failure_groups(RunFilter(), _last(7)).groups, aim=GROUPED),
+    Question(id="T2", told="retries by policy and rule, 30 days", ask=lambda _: retry_statistics(decision_filter_of(""), _last(30)), aim=ROLLED_UP),
+    Question(id="T3", told="queue by category, 7 days", ask=lambda _: heat_map(RunFilter(), Across.QUEUE, _last(7)).rows, aim=PICTURE),
+    Question(id="T4", told="one queue's failures by node, 7 days", ask=lambda queue: heat_map(run_filter_of(f"queue={queue}"), Across.NODE, _last(7)).rows, values=QUEUES, aim=GROUPED),
+    Question(id="T5", told="all jobs by last failure", ask=_groups("category"), aim=10_000.0),
+)  # fmt: skip
+QUESTION = {question.id: question for question in QUESTIONS}
