@@ -13,6 +13,7 @@ from policies.fields import suggestion, unknown_field
 from policies.pods import PodResources, pod_resources
 from policies.quantity import MAX_QUANTITY, QuantityError, parse_quantity
 from scheduler.affinity import AFFINITY_SHAPE, TOLERATION_SHAPE, Term, read_affinity, read_tolerations
+from scheduler.executors.protocol import needed_fields
 from scheduler.fields import Fields, kind_of, problem_of_line
 from scheduler.spelling import FREE, Problems, Shape, below
 
@@ -21,6 +22,10 @@ MAX_SPEC_BYTES = 65_535
 MAX_CONTAINERS = 50
 MAX_ENTRIES = 256
 DEFAULT_GRACE_SECONDS = 30
+MAX_FIELD_CHARACTERS = 16_384
+"""Of the paths of all fields that not every executor acts on."""
+READ_BY_THE_SCHEDULER = ("spec.nodeSelector", "spec.affinity", "spec.tolerations", "spec.priorityClassName")
+"""Fields that no executor has to act on."""
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 NAME_SAYS = "lower-case letters, digits and dashes, beginning and ending with a letter or digit, at most 63"
@@ -69,6 +74,8 @@ class Pod:
     tolerations: Sequence[Mapping[str, str]] = ()
     priority_class: str = ""
     """As written; empty for the default."""
+    needed_fields: Sequence[str] = ()
+    """Paths of the fields that not every executor acts on."""
     grace_period_seconds: int = DEFAULT_GRACE_SECONDS
 
 
@@ -247,8 +254,12 @@ def _with_totals(asked: Pod, pod: Fields) -> Pod:
     }
     if _largest(totals, millicores) > MAX_QUANTITY:
         pod.note("containers", "The resources of the containers add up to more than can be counted.", "range")
+    fields = needed_fields(asked.spec, READ_BY_THE_SCHEDULER)
+    if sum(map(len, fields)) > MAX_FIELD_CHARACTERS:
+        pod.note("", "Sets more fields of its own than an executor could know. Leave some out.", "too_large")
     return replace(
         asked,
+        needed_fields=fields,
         cpu_request_millicores=millicores,
         memory_request_bytes=totals.memory_request_bytes,
         memory_limit_bytes=totals.memory_limit_bytes,

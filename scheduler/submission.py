@@ -13,7 +13,6 @@ from scheduler.actors import Actor, NotPermitted, Permission, QueueVerb
 from scheduler.config import Configuration
 from scheduler.configured import configuration
 from scheduler.errors import NotFound
-from scheduler.executors.protocol import needed_fields
 from scheduler.fields import problem_of_line
 from scheduler.gangs import Member, check_joining
 from scheduler.jobfile import JobFile, JobItem, parse_job_file
@@ -24,11 +23,7 @@ from scheduler.models.events import NewEvent
 from scheduler.models.ulids import new_ulid
 from scheduler.podspec import Pod
 from scheduler.queries.gangs import open_gangs
-from scheduler.queries.rejections import (
-    READ_BY_THE_SCHEDULER,
-    fields_nobody_honours,
-    reasons_to_reject,
-)
+from scheduler.queries.rejections import fields_nobody_honours, reasons_to_reject
 from scheduler.spelling import Problems, spelled
 from scheduler.states import EventKind, JobState
 
@@ -221,7 +216,7 @@ def _asked_of_nodes(pod: Pod) -> dict[str, Any]:
         "node_selector": dict(pod.node_selector),
         "affinity": list(pod.affinity),
         "tolerations": list(pod.tolerations),
-        "needed_fields": list(needed_fields(pod.spec, READ_BY_THE_SCHEDULER)),
+        "needed_fields": list(pod.needed_fields),
     }
 
 

@@ -418,8 +418,14 @@ def first_unhonoured(fields: Iterable[str], honours: Collection[str]) -> str:
     return next((path for path in sorted(fields) if not _is_covered(path, honours)), "")
 
 
+LONGEST_PATH = 1_024
+"""Characters of the longest path an executor can name; what lies deeper it acts on or not as a whole."""
+
+
 def _set_fields(value: Any, path: str) -> Iterator[str]:
-    if isinstance(value, Mapping):
+    if len(path) > LONGEST_PATH:
+        yield path[: LONGEST_PATH + 1]
+    elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _set_fields(item, f"{path}.{key}")
     elif isinstance(value, list | tuple):

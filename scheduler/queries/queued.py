@@ -2,9 +2,10 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -111,7 +112,8 @@ class _Row(NamedTuple):
     is_cut: bool
 
 
-_SHAPE_OF_ROW = slice(_Row._fields.index("cpu_millicores"), _Row._fields.index("is_cut"))
+_shape_of = itemgetter(slice(_Row._fields.index("cpu_millicores"), _Row._fields.index("is_cut")))
+"""All that the requirements of a row's job depend on."""
 
 
 def waiting_jobs(config: Configuration) -> Mapping[str, Waiting]:
@@ -136,13 +138,13 @@ def _looked_at(config: Configuration) -> list[_Row]:
         "lookback": config.max_queue_lookback,
         "most": _most_at_once(config),
     }
-    return list(_rows(_WAITING, values))
+    return _rows(_WAITING, values)
 
 
-def _rows(statement: str, values: Mapping[str, Any]) -> Iterator[_Row]:
+def _rows(statement: str, values: Mapping[str, Any]) -> list[_Row]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        yield from map(_Row._make, cursor)
+        return [_Row._make(row) for row in cursor.fetchall()]
 
 
 def _most_at_once(config: Configuration) -> int:
@@ -232,7 +234,7 @@ def _queued_job(
     row: _Row, gang: Gang | None, known: dict[tuple[Any, ...], Requirements], config: Configuration
 ) -> QueuedJob:
     """`known` holds the requirements that were made for others, by all they depend on."""
-    shape = tuple(row)[_SHAPE_OF_ROW]
+    shape = _shape_of(row)
     if (requirements := known.get(shape)) is None:
         requirements = known[shape] = _requirements(row)
     return QueuedJob(

@@ -8,12 +8,9 @@ from scheduler.config import Configuration
 from scheduler.executors.protocol import unhonoured_fields
 from scheduler.models import Executor, Job
 from scheduler.placement import Requirements, fits_somewhere
+from scheduler.podspec import READ_BY_THE_SCHEDULER
 from scheduler.queries.fleet import fleet_nodes, heard_of
 
-READ_BY_THE_SCHEDULER = frozenset(
-    {"spec.nodeSelector", "spec.affinity", "spec.tolerations", "spec.priorityClassName"}
-)
-"""Fields of a pod spec that no executor has to honour."""
 SHOWN = 5
 
 
@@ -47,7 +44,7 @@ def _honours(config: Configuration) -> frozenset[str]:
     """What some executor acts on; empty where none says anything of fields."""
     reported = Executor.objects.filter(heard_of(config)).values_list("honours", flat=True)
     honours = frozenset(path for paths in reported for path in paths)
-    return honours | READ_BY_THE_SCHEDULER if honours else honours
+    return honours.union(READ_BY_THE_SCHEDULER) if honours else honours
 
 
 def _unsupported(jobs: Iterable[tuple[Job, Mapping[str, Any]]], config: Configuration) -> dict[str, str]:

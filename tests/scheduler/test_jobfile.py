@@ -321,3 +321,22 @@ def test_whatever_is_sent_is_read_or_refused(one: Any, other: Any) -> None:
     for document in (one, file(podSpec=one, labels=other), file(podSpec=odd, annotations=other)):
         with suppress(DocumentInvalid):
             assert parse_job_file(document).items
+
+
+def test_fields_that_not_every_executor_acts_on_are_noted_without_where_they_are() -> None:
+    two = [container(tty=True, env=[{"name": "a", "value": "b"}]), container(name="other", tty=True)]
+    asked = pod(*two, hostNetwork=True, dnsPolicy="", nodeSelector={"a": "b"}, activeDeadlineSeconds=5)
+    assert item(podSpec=asked).pod.needed_fields == ("spec.containers[].tty", "spec.hostNetwork")
+
+
+def test_fields_deep_below_each_other_are_told_by_where_they_begin() -> None:
+    deep: dict[str, Any] = {str(number): 1 for number in range(1_000)}
+    for _ in range(20):
+        deep = {"k" * 100: deep}
+    [path] = item(podSpec=pod(strange=deep)).pod.needed_fields
+    assert len(path) == 1_025
+
+
+def test_more_fields_than_an_executor_could_know_are_refused() -> None:
+    many = {f"field{number:04}": 1 for number in range(1_000)}
+    assert "Sets more fields of its own" in problems(file(podSpec=pod(strange=many)))["jobs[0].podSpec"]
