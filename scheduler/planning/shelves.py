@@ -57,7 +57,7 @@ class Shelf:
     def _remove(self, entry: Entry) -> None:
         at = bisect_left(self._blocks, entry, key=_Block.last)
         block = self._blocks[at]
-        block.entries.pop(bisect_left(block.entries, entry))
+        block.remove(entry)
         if not block.entries:
             self._blocks.pop(at)
 
@@ -76,7 +76,7 @@ class Shelf:
 class _Block:
     """Neighbours on the shelf, and the most that is left in any of them; that may be told too high, never too low."""
 
-    __slots__ = ("cpu_millicores", "entries", "memory_bytes")
+    __slots__ = ("_is_told_too_high", "cpu_millicores", "entries", "memory_bytes")
 
     def __init__(self, entries: list[Entry]) -> None:
         self.entries = entries
@@ -94,8 +94,13 @@ class _Block:
         for entry in self.entries:
             if entry[3].fits(wanted):
                 return entry[3]
-        self._measure()
+        if self._is_told_too_high:
+            self._measure()
         return None
+
+    def remove(self, entry: Entry) -> None:
+        self.entries.pop(bisect_left(self.entries, entry))
+        self._is_told_too_high = True
 
     def add(self, entry: Entry) -> None:
         insort(self.entries, entry)
@@ -107,6 +112,7 @@ class _Block:
         return [_Block(self.entries[:half]), _Block(self.entries[half:])]
 
     def _measure(self) -> None:
+        self._is_told_too_high = False
         # Not below zero: who asks for nothing of a resource needs none left.
         self.cpu_millicores = max(0, *(entry[3].cpu_millicores for entry in self.entries), 0)
         self.memory_bytes = max(0, *(entry[3].memory_bytes for entry in self.entries), 0)
