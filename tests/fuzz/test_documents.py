@@ -78,12 +78,22 @@ JOB: dict[str, Any] = {
     "namespace": "default",
     "clientId": "c",
     "labels": {"a": "b"},
-    "annotations": {"a/b": "c\nd"},
+    "annotations": {
+        "a/b": "c\nd", "armadaproject.io/gangId": "train", "armadaproject.io/gangCardinality": "2",
+        "armadaproject.io/gangNodeUniformityLabel": "rack",
+    },
     "podSpec": {
         **POD_SPEC,
         "activeDeadlineSeconds": 60,
         "terminationGracePeriodSeconds": 5,
         "nodeSelector": {"zone": "a"},
+        "priorityClassName": "armada-default",
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [
+                {"key": "zone", "operator": "In", "values": ["a"]}, {"key": "cores", "operator": "Gt", "values": ["4"]},
+            ]},
+        ]}}},
+        "tolerations": [{"key": "gpu", "operator": "Equal", "value": "only", "effect": "NoSchedule"}],
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}],
         "initContainers": [{"name": "init", "command": ["true"], "restartPolicy": "Always"}],
         "containers": [
@@ -110,6 +120,19 @@ CONFIGURATION: dict[str, Any] = {
         "maximumSchedulingRate": 100,
         "maximumSchedulingBurst": 10,
         "maxQueueLookback": 1000,
+        "priorityClasses": {
+            "armada-default": {
+                "priority": 1000,
+                "preemptible": True,
+                "maximumResourceFractionPerQueue": {"cpu": 0.5},
+                "maximumResourceFractionPerQueueByPool": {"default": {"cpu": 0.25}},
+            }
+        },
+        "defaultPriorityClassName": "armada-default",
+        "dominantResourceFairnessResourcesToConsider": ["cpu"],
+        "protectedFractionOfFairShare": 0.5,
+        "supportedResourceTypes": [{"name": "cpu"}, "memory"],
+        "requeuePreempted": True,
     },
     "executorTimeout": "1h",
     "application": {"errorCategories": CATEGORIES, "pool": "default"},
@@ -120,7 +143,19 @@ CONFIGURATION: dict[str, Any] = {
         "failedPodChecks": FAILED_CHECKS,
     },
     "task": {"jobLeaseRenewalInterval": "5s"},
-    "local": {"nodes": 2, "cpu": "1", "memory": "1Gi"},
+    "local": {
+        "nodes": [
+            {},
+            {
+                "cpu": "1",
+                "labels": {"zone": "a"},
+                "taints": [{"key": "gpu", "value": "only", "effect": "NoExecute"}],
+                "resources": {"nvidia.com/gpu": 1},
+            },
+        ],
+        "cpu": "1",
+        "memory": "1Gi",
+    },
 }
 
 READERS: dict[str, tuple[Callable[[Any], object], Mapping[str, Any]]] = {

@@ -21,7 +21,8 @@ from tests.fuzz.hostile_values import mutated
 pytestmark = pytest.mark.django_db
 
 NODE = {
-    "name": "local-1", "labels": {"kubernetes.io/hostname": "local-1"}, "cpuMillicores": 2000,
+    "name": "local-1", "labels": {"kubernetes.io/hostname": "local-1"},
+    "taints": [{"key": "gpu", "value": "only", "effect": "NoSchedule"}], "cpuMillicores": 2000,
     "memoryBytes": 1 << 30, "resources": {"gpu": 1}, "schedulable": True, "memoryEnforcedBy": "cgroup2", "notes": ["x"],
 }  # fmt: skip
 HEARTBEAT = {
