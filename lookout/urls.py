@@ -59,4 +59,5 @@ urlpatterns = [
     path("executors/<str:name>/nodes/<str:node>/cordon", cordons.of_node, name="cordon-node"),
     path("executors/<str:name>/delete", cordons.remove_executor, name="delete-executor"),
     path("api/", include("lookout.api.urls")),
+    path("lookout/", include("lookout.api.armada.urls")),
 ]

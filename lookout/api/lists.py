@@ -63,6 +63,13 @@ class HistoryRate(UserRateThrottle):
         return request.method not in ("GET", "HEAD") or super().allow_request(request, view)
 
 
+class EveryRead(HistoryRate):
+    """The same for addresses that are read by POST."""
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        return UserRateThrottle.allow_request(self, request, view)
+
+
 BESIDES = tuple(field.wire_name for field in fields_of(ListQuery))
 """Parameters that are no filters."""
 

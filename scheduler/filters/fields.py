@@ -114,6 +114,7 @@ _OF_JOBS = (
     _field("cancelUser", Kind.TEXT, "Cancelled by", "who cancelled it", can_be_empty=True),
     _field("cancelReason", Kind.TEXT, "Cancel reason", "why it was cancelled", can_be_empty=True),
     _field("rejectedBecause", Kind.TEXT, "Rejected because", "why it can never run", can_be_empty=True),
+    _field("activeJobSet", Kind.FLAG, "Active job set", "whether its job set has a job that has not ended"),
     _field("text", Kind.TEXT, "Job set or owner",
            "in the name of the job set or the owner, in any letter case; or the name of the queue, the job's id, "
            "or 10 or more characters it begins with", is_search=True),

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db.models import BigIntegerField, F, FloatField, Func, Q, TextField, Value
+from django.db.models import BigIntegerField, Exists, F, FloatField, Func, OuterRef, Q, TextField, Value
 from django.db.models.expressions import Combinable, Expression
 from django.db.models.functions import Cast, Coalesce, Greatest, Now
 
 from scheduler.filters import Ago, Condition, Kind, Match
+from scheduler.models import Job
 from scheduler.queries.failures import NO_CATEGORY
 from scheduler.queries.search import with_text
 from scheduler.states import FAILED_RUN_STATES
@@ -121,6 +122,15 @@ def _searched(condition: Condition) -> Q:
     return with_text(str(condition.values[0]))
 
 
+def _active(condition: Condition) -> Q:
+    """Asked for yes and no, every job is meant."""
+    unended = Job.objects.filter(job_set=OuterRef("job_set"), ended_at__isnull=True)
+    is_active = Q(Exists(unended))
+    if len(condition.values) > 1:
+        return Q(pk__isnull=False)
+    return is_active if condition.values[0] else ~is_active
+
+
 def _category(prefix: str, condition: Condition) -> Q:
     """`oom`, `oom/limit` with the subcategory, or `none` for a failure without any."""
     column = _text(f"{prefix}category")
@@ -162,6 +172,7 @@ OF_JOBS: Mapping[str, Column] = {
     "cancelUser": _text("cancel_user"),
     "cancelReason": _text("cancel_reason"),
     "rejectedBecause": _text("rejected_because"),
+    "activeJobSet": Column(says=_active),
     "text": Column(says=_searched),
 }
 

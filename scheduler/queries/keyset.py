@@ -102,6 +102,10 @@ class Listing[M: Model]:
         rest = self.cursor_at(self.place_of(found[limit - 1])) if len(found) > limit else ""
         return found[:limit], rest
 
+    def stretch(self, *, skip: int, take: int) -> list[M]:
+        """Rows by their numbers, for those who have no cursor: the more are skipped, the longer it takes."""
+        return list(self._rows.order_by(*(key.in_order for key in self._keys))[skip : skip + take])
+
     def nearest_above(self, place: Place, *, limit: int) -> list[Place]:
         """The places of the rows before this one, the nearest first, at most so many."""
         rows = self._rows.filter(self._beyond(place, backwards=True))

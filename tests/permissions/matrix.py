@@ -96,6 +96,11 @@ def page(request: str, form: Any = None, *, status: int = 0) -> Door:
     )
 
 
+def lookout(what: str, body: Any) -> Door:
+    """A door of Armada's Lookout."""
+    return Door(at=At.PROGRAM, request=f"POST /lookout/api/v1/{what}", body=body)
+
+
 def agents(request: str, body: Any) -> Door:
     """A door of the executor API."""
     return Door(at=At.EXECUTOR, request=request, body=body)
@@ -155,6 +160,9 @@ ROWS = (
             rest("GET v1/runs/{run}"),
             rest("GET v1/runs/{run}/output"),
             rest("GET v1/decisions"),
+            rest("GET v1/jobs/export"),
+            rest("GET v1/runs/export"),
+            rest("GET v1/decisions/export"),
             rest("GET v1/jobs/groups?by=queue"),
             rest("GET v1/failures/heatmap"),
             rest("GET v1/failures/groups"),
@@ -173,6 +181,19 @@ ROWS = (
             page("GET /preempt-jobs?queue={queue}"),
             page("GET /runs/{run}/output"),
             page("GET /find?q={job}", status=MOVED),
+        ),
+    ),
+    Row(
+        what="look at jobs and runs as Armada's Lookout shows them",
+        who=SIGNED_IN,
+        doors=(
+            lookout("jobs", {}),
+            lookout("jobGroups", {"groupedField": {"field": "queue"}}),
+            lookout("jobSpec", {"jobId": "{job}"}),
+            lookout("jobError", {"jobId": "{job}"}),
+            lookout("jobRunError", {"runId": "{run}"}),
+            lookout("jobRunDebugMessage", {"runId": "{run}"}),
+            lookout("jobRunSchedulerTerminationReason", {"runId": "{run}"}),
         ),
     ),
     Row(

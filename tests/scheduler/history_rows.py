@@ -154,6 +154,7 @@ def _values_of_job(job: Job) -> dict[str, Any]:
         "resource": job.resources, "submitted": job.submitted_at, "stateChanged": job.state_changed_at,
         "finished": job.ended_at, "runs": job.run_count, "retries": max(job.run_count - 1, 0),
         "annotation": job.annotations, "label": job.labels, "cancelUser": job.cancel_user or None,
+        "activeJobSet": Job.objects.filter(job_set=job.job_set_id, ended_at=None).exists(),
         "cancelReason": job.cancel_reason or None, "rejectedBecause": job.rejected_because or None,
     }  # fmt: skip
 

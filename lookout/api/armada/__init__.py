@@ -1,0 +1,1 @@
+"""Paths and shapes of Armada, for scripts and interfaces that were written for it."""
