@@ -1,4 +1,4 @@
-"""Lease queued jobs to executors, round by round, and expire the leases of executors that fell silent."""
+"""Lease queued jobs to executors, round by round, and end the runs that give way to them."""
 
 import time
 from collections import defaultdict
@@ -10,10 +10,8 @@ from uuid import UUID, uuid4
 
 from django.db import transaction
 
-from policies.failures import INTERNAL, InternalSubcategory
 from scheduler import client_events
 from scheduler.config import Configuration
-from scheduler.fingerprint import fingerprint
 from scheduler.metrics import round_time
 from scheduler.models import Counter, Event, Executor, Job, Node, Pool, PoolRound, Run, RunError
 from scheduler.models.bulk import among, update_rows
@@ -24,16 +22,8 @@ from scheduler.models.runs import NewRun, NodePlace
 from scheduler.models.ulids import uuid_of
 from scheduler.planning import Plan, PlannedLease, PlannedPreemption, plan
 from scheduler.planning.changed import Changes, Holding, what_holds
-from scheduler.queries.fleet import heard_of
 from scheduler.queries.pools import PoolSnapshot, pool_snapshot, stored_rates, told_of
-from scheduler.states import ACTIVE_RUN_STATES, EventKind, JobState, RunState
-
-EXPIRED_AT_ONCE = 5_000
-"""What one transaction expires at most."""
-LEASE_EXPIRED = "Lease expired"
-EXPIRY_FIELDS = (
-    "state", "ended_at", "recorded_at", "attempted", "category", "subcategory", "fingerprint", "core_seconds",
-)  # fmt: skip
+from scheduler.states import ACTIVE_RUN_STATES, EventKind, JobState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,36 +55,6 @@ def run_round(*, pool: str, config: Configuration) -> RoundResult:
     dropped = placed < len(planned.leases)
     again = Pool.objects.take_wish(pool) or planned.more or dropped
     return RoundResult(placed=placed, again=again)
-
-
-@transaction.atomic
-def expire_leases(*, config: Configuration) -> int:
-    """End the runs of executors silent for longer than `executorTimeout`; returns how many.
-
-    They are left for settling, which decides what becomes of their jobs. A second call finds nothing.
-    """
-    silent = ~heard_of(config, path="executor__")
-    active = Run.objects.filter(silent, state__in=ACTIVE_RUN_STATES)
-    jobs = _locked(list(active.values_list("job_id", flat=True)[:EXPIRED_AT_ONCE]))
-    # A new statement: its snapshot is younger than the locks.
-    runs = list(active.filter(job__in=list(jobs)).order_by("job_id"))
-    now = database_now()
-    for run in runs:
-        run.job = jobs[run.job_id]
-        _expire(run, now)
-    update_rows(runs, EXPIRY_FIELDS)
-    RunError.objects.bulk_create([RunError(run=run, message=LEASE_EXPIRED) for run in runs])
-    Event.objects.append(
-        NewEvent(
-            job_set_id=run.job.job_set_id,
-            job_id=run.job_id,
-            run_id=run.id,
-            kind=EventKind.LEASE_EXPIRED,
-            created=now,
-        )
-        for run in runs
-    )
-    return len(runs)
 
 
 def _says_nothing_new(planned: Plan, snapshot: PoolSnapshot) -> bool:
@@ -177,12 +137,6 @@ def _changes(planned: Plan, jobs: Mapping[str, _LockedJob], giving_way: Mapping[
     )
 
 
-def _locked(ids: Sequence[str]) -> dict[str, Job]:
-    """The jobs as they are now, locked in id order; whoever else locks several does so in that order too."""
-    jobs = Job.objects.filter(id__in=ids).order_by("id").select_for_update(no_key=True)
-    return {job.id: job for job in jobs}
-
-
 def _open_nodes(leases: Sequence[PlannedLease]) -> set[tuple[str, str]]:
     """Nodes that take new runs now, and go on doing so until the leases are there: an agent that goes away has
     closed its nodes first, and no lease may come after that, nor after a cordon.
@@ -263,13 +217,3 @@ def _leave_mark(pool: str) -> bool:
     Pool.objects.want_round(pool)
     with transaction.atomic():
         return PoolRound.objects.try_lock(pool)
-
-
-def _expire(run: Run, now: datetime) -> None:
-    run.state = RunState.LEASE_EXPIRED
-    run.ended_at = run.recorded_at = now
-    run.attempted = True
-    run.category, run.subcategory = INTERNAL, InternalSubcategory.LEASE_EXPIRED
-    run.fingerprint = fingerprint(LEASE_EXPIRED)
-    if run.started_at is not None:
-        run.core_seconds = run.cpu_request_millicores / 1000 * (now - run.started_at).total_seconds()

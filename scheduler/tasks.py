@@ -12,7 +12,8 @@ from celery import Task, shared_task
 from django.db import transaction
 
 from scheduler.configured import configuration
-from scheduler.leasing import expire_leases, run_round
+from scheduler.expiring import expire_leases
+from scheduler.leasing import run_round
 from scheduler.models import Bell, Counter, Vigil
 from scheduler.queries.fleet import pools_with_work
 from scheduler.queries.schedulability import FleetCheck

@@ -10,8 +10,8 @@ from policies.signals import ContainerEnd
 from scheduler import client_events
 from scheduler.config import Configuration, RetryPolicyConfiguration
 from scheduler.executors.protocol import Report, ReportState
+from scheduler.expiring import expire_leases
 from scheduler.jobfile import parse_job_file
-from scheduler.leasing import expire_leases
 from scheduler.models import Event, Executor, Job, RunError
 from scheduler.models.clock import database_now
 from scheduler.preempting import preempt_jobs

@@ -9,8 +9,9 @@ from policies.signals import ContainerEnd
 from scheduler.cancelling import cancel_jobs
 from scheduler.errors import Conflict
 from scheduler.executors.protocol import Report, ReportState
+from scheduler.expiring import expire_leases
 from scheduler.jobfile import parse_job_file
-from scheduler.leasing import expire_leases, run_round
+from scheduler.leasing import run_round
 from scheduler.models import Event, Executor, Job, Node
 from scheduler.models.clock import database_now
 from scheduler.preempting import preempt_jobs

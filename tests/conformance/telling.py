@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from policies.quantity import format_bytes
-from scheduler.leasing import LEASE_EXPIRED
+from scheduler.expiring import LEASE_EXPIRED
 from scheduler.metrics import Metric
 from scheduler.models import Counter, Decision, Event, RunError
 from scheduler.states import EventKind, JobState, UndecidedBecause

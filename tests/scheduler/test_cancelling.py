@@ -13,7 +13,7 @@ from scheduler.cancelling import Cancelled, cancel_jobs
 from scheduler.config import Configuration
 from scheduler.errors import Invalid, NotFound
 from scheduler.executors.protocol import Report, ReportState
-from scheduler.leasing import expire_leases
+from scheduler.expiring import expire_leases
 from scheduler.models import Change, Event, Executor, Job, Run
 from scheduler.models.clock import database_now
 from scheduler.models.fleet import WORK_CHANNEL

@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.config import Configuration, RetryPolicyConfiguration
 from scheduler.executors.protocol import KilledBy, Report, ReportState
-from scheduler.leasing import expire_leases
+from scheduler.expiring import expire_leases
 from scheduler.models import Decision, Event, Executor, Job, Run
 from scheduler.models.clock import database_now
 from scheduler.reporting import record_reports

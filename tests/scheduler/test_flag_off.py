@@ -21,8 +21,9 @@ from scheduler.cancelling import cancel_jobs
 from scheduler.config import Configuration, RetryPolicyConfiguration
 from scheduler.errors import Conflict
 from scheduler.executors.protocol import Report, ReportState
+from scheduler.expiring import expire_leases
 from scheduler.jobfile import parse_job_file
-from scheduler.leasing import expire_leases, run_round
+from scheduler.leasing import run_round
 from scheduler.models import Executor, Job, Node, Run
 from scheduler.models.clock import database_now
 from scheduler.preempting import preempt_jobs

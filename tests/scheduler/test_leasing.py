@@ -13,8 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from scheduler import leasing
 from scheduler.config import Configuration
 from scheduler.executors.protocol import Heartbeat, NodeDescription
+from scheduler.expiring import expire_leases
 from scheduler.heartbeats import record_heartbeat
-from scheduler.leasing import RoundResult, expire_leases, run_round
+from scheduler.leasing import RoundResult, run_round
 from scheduler.models import Event, Job, Node, Pool, PoolRound, Queue, Run
 from scheduler.models.clock import database_now
 from scheduler.models.fleet import WORK_CHANNEL

@@ -15,7 +15,8 @@ from scheduler.config import (
     configuration_from,
 )
 from scheduler.executors.protocol import Report, ReportState
-from scheduler.leasing import expire_leases, run_round
+from scheduler.expiring import expire_leases
+from scheduler.leasing import run_round
 from scheduler.models import Decision, Event, Executor, Job, Run
 from scheduler.models.clock import database_now
 from scheduler.publishing import apply_policy

@@ -16,8 +16,9 @@ from scheduler.config import Configuration, RetryPolicyConfiguration
 from scheduler.cordoning import cordon_node
 from scheduler.errors import Conflict, Invalid
 from scheduler.executors.protocol import Report, ReportState
+from scheduler.expiring import expire_leases
 from scheduler.jobfile import parse_job_file
-from scheduler.leasing import expire_leases, run_round
+from scheduler.leasing import run_round
 from scheduler.models import Executor, Job, Run
 from scheduler.models.clock import database_now
 from scheduler.preempting import preempt_jobs, preempt_selected
