@@ -136,6 +136,14 @@ def test_measuring_takes_three_queries_whatever_there_is(django_assert_num_queri
         measure(config=ON)
 
 
+def test_words_of_others_stay_within_their_label() -> None:
+    words = 'a"} 1\\\n# TYPE x'
+    make_run(make_job(), state=RunState.FAILED, category=words, pool="default")
+    settle_runs(config=ON)
+    told = {"queue": "nightly", "pool": "default", "category": words, "subcategory": ""}
+    assert scrape()[sample("job_error_classification_by_queue", **told)] == 1
+
+
 @pytest.mark.parametrize("query", ["", "?name[]=tack"])
 def test_who_is_nobody_gets_nothing(query: str) -> None:
     assert Client().get(f"/metrics{query}").status_code == 401
