@@ -21,6 +21,7 @@ from scheduler.placement import NodeCapacity
 from scheduler.planning import Plan, PlannedLease, PlannedPreemption, PoolState, QueuedJob, TokenBucket
 from scheduler.priorityclasses import ClassConfiguration
 from scheduler.queries.pools import pool_snapshot
+from scheduler.queries.waiting import waiting_because
 from scheduler.queries.work import work_for
 from scheduler.states import JobState, RunState
 from tests.factories import MEBI, make_executor, make_job, make_node, make_queue, make_run
@@ -379,3 +380,19 @@ def test_a_run_of_no_pool_is_no_business_of_a_round() -> None:
     make_executor("mine", nodes=1)
     make_job(priority_class="urgent")
     assert state().running == []
+
+
+def test_a_job_goes_only_to_executors_that_act_on_all_it_asks_for() -> None:
+    make_executor("plain", nodes=1)
+    make_executor("rich", nodes=1, honours=["spec.containers", "spec.hostNetwork"])
+    make_executor("silent-about-fields", nodes=1, honours=[], pool="other")
+    job = make_job(needed_fields=["spec.hostNetwork"])
+    assert run_round(pool="default", config=CONFIG).placed == 1
+    assert Run.objects.get(job=job).executor_id == "rich"
+    Node.objects.filter(executor="rich").update(schedulable=False)
+    waiting = make_job(needed_fields=["spec.hostNetwork"])
+    assert run_round(pool="default", config=CONFIG).placed == 0
+    assert waiting_because(waiting) == (
+        "None of 2 nodes fits: 1 takes no new runs; 1 does not act on spec.hostNetwork."
+    )
+    assert run_round(pool="other", config=CONFIG).placed == 1

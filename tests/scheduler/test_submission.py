@@ -370,3 +370,18 @@ def test_members_submitted_at_once_are_never_more_than_the_gang_has() -> None:
     with ThreadPoolExecutor(4) as threads:
         assert sum(threads.map(race, range(4))) == 2
     assert Job.objects.count() == 2
+
+
+def test_a_job_of_which_no_single_executor_acts_on_all_fields_is_rejected() -> None:
+    make_queue()
+    make_executor("a", nodes=1, honours=["spec.containers", "spec.restartPolicy", "spec.hostNetwork"])
+    make_executor("b", nodes=1, honours=["spec.containers", "spec.restartPolicy", "spec.hostPID"])
+    submit(with_fields(hostNetwork=True))
+    submit(with_fields(hostNetwork=True, hostPID=True))
+    assert list(Job.objects.order_by("id").values_list("state", "rejected_because")) == [
+        ("queued", ""),
+        (
+            "rejected",
+            "None of 2 nodes fits: 1 does not act on spec.hostNetwork; 1 does not act on spec.hostPID.",
+        ),
+    ]
