@@ -28,7 +28,7 @@ from scheduler.reporting import record_reports
 from scheduler.reprioritising import reprioritize_jobs, reprioritize_selected
 from scheduler.selection import Selection
 from scheduler.settling import settle_runs
-from scheduler.states import ACTIVE_RUN_STATES
+from scheduler.states import ACTIVE_JOB_STATES, ACTIVE_RUN_STATES
 from scheduler.submission import submit_jobs
 from tests.factories import make_executor, make_policy, make_queue
 from tests.people import OLGA
@@ -132,9 +132,12 @@ class World:
 
     def preempt(self) -> None:
         """Some jobs by id, all or none of them, or whatever may give way on an executor."""
-        if self.chance.random() < 0.7:
+        if self.chance.random() < 0.8:
             with suppress(Conflict):
-                preempt_jobs(job_ids=self._jobs(2), actor=OLGA, config=self.config)
+                at_work = {"state__in": ACTIVE_JOB_STATES} if self.chance.random() < 0.8 else {}
+                wanted = self.chance.choice((*CLASSES[1:], *CLASSES))
+                ids = self._jobs(2, priority_class=wanted, **at_work)
+                preempt_jobs(job_ids=ids, actor=OLGA, config=self.config)
         else:
             selection = Selection(executor=self.chance.choice(list(EXECUTORS)))
             preempt_selected(selection=selection, actor=OLGA, config=self.config)
@@ -205,7 +208,7 @@ class World:
         known.difference_update(told.forget)
         ended = [Report(run_id=stop.run_id, state=ReportState.CANCELLED) for stop in told.stop]
         ended += [_failed(run_id, "internal", "pod-missing") for run_id in told.missed]
-        self._send(name, [report for report in ended if self.chance.random() < 0.7])
+        self._send(name, [report for report in ended if self.chance.random() < 0.9])
 
     def report(self) -> None:
         """An agent tells of some runs: what it knows, in any order, late, twice, and of runs that are not its own."""
@@ -228,8 +231,11 @@ class World:
 
     # Whom it happens to.
 
-    def _jobs(self, most: int) -> list[str]:
-        ids = list(Job.objects.order_by("id").values_list("id", flat=True))
+    def _jobs(self, most: int, **fields: Any) -> list[str]:
+        """Mostly jobs that have not ended."""
+        if self.chance.random() < 0.9:
+            fields["ended_at"] = None
+        ids = list(Job.objects.filter(**fields).order_by("id").values_list("id", flat=True))
         return self.chance.sample(ids, min(most, len(ids)))
 
     def _runs(self, most: int) -> list[Run]:
@@ -284,8 +290,8 @@ def _failed(run_id: str, category: str, subcategory: str = "") -> Report:
 
 
 ACTIONS: Mapping[Callable[[World], None], int] = {
-    World.submit: 6, World.round: 12, World.work: 8, World.report: 16, World.settle: 8, World.settle_and_die: 2,
-    World.expire: 1, World.cancel: 3, World.reprioritize: 3, World.preempt: 4, World.edit_policy: 3,
+    World.submit: 6, World.round: 12, World.work: 10, World.report: 12, World.settle: 8, World.settle_and_die: 2,
+    World.expire: 1, World.cancel: 2, World.reprioritize: 3, World.preempt: 6, World.edit_policy: 3,
     World.delete_policy: 1, World.attach: 2, World.configure: 2, World.cordon: 2,
 }  # fmt: skip
 """What may happen, and how often beside the others."""
