@@ -8,15 +8,7 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from scheduler.filters import (
-    DecisionFilter,
-    JobFilter,
-    Pair,
-    RunFilter,
-    decision_filter_of,
-    job_filter_of,
-    run_filter_of,
-)
+from scheduler.filters import JobFilter, Pair, job_filter_of
 
 
 def job_filter(query: QueryDict, *, besides: Collection[str] = ()) -> JobFilter:
@@ -25,16 +17,6 @@ def job_filter(query: QueryDict, *, besides: Collection[str] = ()) -> JobFilter:
     Raises FilterInvalid with every problem.
     """
     return job_filter_of(pairs_in(query, besides=besides))
-
-
-def run_filter(query: QueryDict, *, besides: Collection[str] = ()) -> RunFilter:
-    """The runs an address means. Raises FilterInvalid with every problem."""
-    return run_filter_of(pairs_in(query, besides=besides))
-
-
-def decision_filter(query: QueryDict, *, besides: Collection[str] = ()) -> DecisionFilter:
-    """The decisions an address means. Raises FilterInvalid with every problem."""
-    return decision_filter_of(pairs_in(query, besides=besides))
 
 
 def pairs_in(query: QueryDict, *, besides: Collection[str] = ()) -> list[Pair]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -133,20 +134,25 @@ def test_a_list_is_in_its_order_and_what_has_no_value_comes_last(
 
 def test_what_comes_and_goes_meanwhile_neither_repeats_nor_hides_what_stays(jobs: list[Job]) -> None:
     stays = {job.id for job in jobs[::2]}
-    coin: st.SearchStrategy[bool] = st.booleans()
 
     @tried(25)
-    @given(data=st.data(), names=JOB_ORDERS, signs=st.lists(st.booleans(), min_size=2, max_size=2))
-    def holds(data: st.DataObject, names: list[str], signs: list[bool]) -> None:
+    @given(
+        coins=st.lists(st.tuples(st.booleans(), st.integers(0, 16)), min_size=30, max_size=30),
+        names=JOB_ORDERS,
+        signs=st.lists(st.booleans(), min_size=2, max_size=2),
+    )
+    def holds(coins: list[tuple[bool, int]], names: list[str], signs: list[bool]) -> None:
         order = order_of(_signed(names, signs), "jobs", NEWEST_JOBS)
+        tossed = cycle(coins)
         leaving = [job.id for job in jobs[1::2]]
 
         def meanwhile() -> None:
-            if leaving and data.draw(coin):
+            goes, number = next(tossed)
+            if leaving and goes:
                 Job.objects.filter(id=leaving.pop()).delete()
             else:
-                state = data.draw(st.sampled_from([JobState.QUEUED, JobState.FAILED]))
-                make_job("a", state=state, submitted_at=jobs[data.draw(st.integers(0, 16))].submitted_at)
+                state = (JobState.QUEUED, JobState.FAILED)[number % 2]
+                make_job("a", state=state, submitted_at=jobs[number].submitted_at)
 
         with undone():
             found = joined(lambda: list_jobs(JobFilter(), order), limit=3, meanwhile=meanwhile)

@@ -56,7 +56,7 @@ class LookoutEndpoint(Endpoint):
 def _answer_exception(error: Exception, context: dict[str, Any]) -> Response:
     """`{"error": "…"}`, with the statuses of our own API."""
     answer = answer_exception(error, context)
-    told = answer.data["error"]  # type: ignore[index]
+    told = answer.data["error"]
     problems = [f"{each['path']}: {each['message']}" for each in told["problems"] if each["path"]]
     answer.data = {"error": "; ".join(problems) or told["message"]}
     return answer
