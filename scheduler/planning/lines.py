@@ -26,6 +26,7 @@ class Line:
         self.nothing: Amounts = measure.nothing
         self.started = 0
         """Jobs that this plan starts."""
+        self._starting: set[str] = set()
         self.share = measure.dominant_share(self._held)
         """The part of the pool that it holds."""
 
@@ -59,12 +60,18 @@ class Line:
         """Its rate allows so many more."""
         return self.state.rate.allows(self.started + jobs)
 
+    def starts(self, priority_class: str) -> bool:
+        """Jobs of the class are started by this plan, or were before it was thought better of."""
+        return priority_class in self._starting
+
     def take(self, priority_class: str, amounts: Amounts, *, started: int = 1) -> None:
         """It holds so much more; `started` counts the jobs that start."""
         self._change(
             priority_class, added(self._held, amounts), added(self.of_class(priority_class), amounts)
         )
         self.started += started
+        if started:
+            self._starting.add(priority_class)
 
     def give(self, priority_class: str, amounts: Amounts, *, started: int = 0) -> None:
         """It holds so much less; `started` counts jobs that did not start after all."""

@@ -179,7 +179,7 @@ def _occupant(
         priority_class=_hardest(pool.priority_class(run.priority_class) for run in runs),
         parts=[Part(room, amounts) for room, amounts in held if room],
         amounts=total_of([measure.of(amounts) for _, amounts in held], measure.nothing),
-        runs=runs,
+        runs=sorted(runs, key=lambda run: run.run_id),
         since=max(run.leased_at.timestamp() for run in runs),
     )
 

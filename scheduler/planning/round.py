@@ -51,7 +51,6 @@ class _Round:
         self._unplaced = reasons.Unplaced(self._board.nodes)
         self._why = record.Reasons.none()
         self._gangs = Gangs(self._board)
-        self._limits = ClassLimits(pool.limits, self._board.measure)
         self._most_urgent = _most_urgent(pool)
         for occupant in running(pool, self._board.nodes, self._lines, self._board.measure):
             self._board.preemption.note(occupant)
@@ -134,7 +133,7 @@ class _Round:
         """The limit of the class that would be exceeded, in a sentence."""
         for name in {job.priority_class for job in jobs}:
             asked = [self._board.measure.of(job.requirements) for job in jobs if job.priority_class == name]
-            if why := self._limits.exceeded(line, name, asked):
+            if why := self._board.limits.exceeded(line, name, asked):
                 self._why.limited[line.name][name] = why
                 return why
         return ""
@@ -188,6 +187,7 @@ def _board(pool: PoolState) -> Board:
         measure=measure,
         occupants=occupants,
         preemption=preemption,
+        limits=ClassLimits(pool.limits, measure),
         class_of=pool.priority_class,
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scheduler.planning.fairness import Measure
+from scheduler.planning.limits import ClassLimits
 from scheduler.planning.lines import Line
 from scheduler.planning.nodes import Domain, Nodes
 from scheduler.planning.occupants import Eviction, Occupant, Occupants
@@ -21,6 +22,7 @@ class Board:
     measure: Measure
     occupants: Occupants
     preemption: Preemption
+    limits: ClassLimits
     class_of: Callable[[str], PriorityClass]
 
 
@@ -61,9 +63,14 @@ class Trial:
         """
         rooms = {room for occupant in self._evicted for room in occupant.rooms}
         for occupant in self._board.occupants.evicted_from(rooms):
-            if occupant.has_room():
+            if occupant.has_room() and not self._is_over_limit(occupant):
                 self._board.occupants.restore(occupant)
         return {occupant.line for occupant in self._evicted}
+
+    def _is_over_limit(self, occupant: Occupant) -> bool:
+        """Jobs of its queue and class have started in its place, and both are more than they may hold."""
+        line, name = occupant.line, occupant.priority_class.name
+        return line.starts(name) and bool(self._board.limits.exceeded(line, name, [occupant.amounts]))
 
     def _take(self, job: QueuedJob, room: Room | None) -> bool:
         if room is None:

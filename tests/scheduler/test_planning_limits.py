@@ -1,5 +1,8 @@
 """Limits: what one queue's jobs of a priority class may hold, and how far back a round looks."""
 
+from dataclasses import replace
+
+from scheduler.placement import Taint, Toleration
 from scheduler.planning import Gang, plan
 from tests.scheduler.planned_pools import NO_LIMIT, job, node, order, pool, queue, run
 
@@ -93,3 +96,28 @@ def test_what_gives_way_makes_room_under_the_limit_of_its_class() -> None:
     found = plan(pool(queue(*jobs), nodes=(node(),), running=running, limits={"low": {"cpu": 0.5}}))
     assert order(found) == ["urgent", "low"]
     assert found.limited == {}
+
+
+def test_a_run_is_not_spared_once_another_has_started_under_its_limit() -> None:
+    # The first urgent job takes small's room; low starts elsewhere under the limit; the second urgent job takes
+    # large's, which would be enough for both, but then small and low were too much.
+    running = [
+        run("small", queue="a", of="low", cpu_millicores=300),
+        run("large", queue="b", of="steady", cpu_millicores=700),
+    ]
+    first = [job("u1", of="urgent", cpu_millicores=300), job("low", of="low", cpu_millicores=300)]
+    second = [job("u2", of="urgent", cpu_millicores=400)]
+    nodes = (node("n1"), node("n2", cpu_millicores=300, taints=(Taint(key="t"),)))
+    first[1] = replace(
+        first[1], requirements=replace(first[1].requirements, tolerations=(Toleration("t", "Exists"),))
+    )
+    state = pool(
+        queue(*first, name="a"),
+        queue(*second, name="b"),
+        nodes=nodes,
+        running=running,
+        limits={"low": {"cpu": 0.3}},
+    )
+    found = plan(state)
+    assert sorted(order(found)) == ["low", "u1", "u2"]
+    assert {each.run_id for each in found.preemptions} == {"small", "large"}
