@@ -1,7 +1,6 @@
 """The story of the lost agent: its leases expire, the job runs elsewhere, and what it still runs is not its own any more."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +39,16 @@ def tell(narrator: Narrator, agent: SecondAgent) -> JobDetail:
 
 
 def clear_up(narrator: Narrator) -> None:
-    """Forget the executor of the second agent, which is stopped. Where it could not say so, it stays till it is silent."""
-    with suppress(Conflict):
+    """Forget the executor of the second agent, which is stopped: at once if it could say so, else when it is silent."""
+    narrator.wait_until(lambda: _is_forgotten(narrator), otherwise=f"Executor {NAME} cannot be deleted.")
+
+
+def _is_forgotten(narrator: Narrator) -> bool:
+    try:
         narrator.client.delete_executor(NAME)
+    except Conflict:
+        return False
+    return True
 
 
 def _play(narrator: Narrator, agent: SecondAgent, busy: Sequence[str]) -> str:
