@@ -40,10 +40,9 @@ class DatabaseAddress:
         statement may take, and a transaction may do nothing, 0 for any length.
         """
         options: dict[str, Any] = dict(self.options)
-        if statement_seconds:
-            limits = ("statement_timeout", "idle_in_transaction_session_timeout")
-            given = [f"-c {limit}={statement_seconds}s" for limit in limits]
-            options["options"] = " ".join([*given, *filter(None, [options.get("options")])])
+        limits = ("statement_timeout", "idle_in_transaction_session_timeout") if statement_seconds else ()
+        given = [*_PLANNING, *(f"-c {limit}={statement_seconds}s" for limit in limits)]
+        options["options"] = " ".join([*given, *filter(None, [options.get("options")])])
         if pool_size:
             options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10}
         return {
@@ -56,6 +55,11 @@ class DatabaseAddress:
             "CONN_MAX_AGE": 0,
             "OPTIONS": options,
         }
+
+
+_PLANNING = ("-c random_page_cost=1.1", "-c jit=off")
+"""Pages are in memory or on a disk without arms, so that looking many rows up costs little more than reading on;
+and no question here is so long that compiling it pays. What the address itself says comes later and holds."""
 
 
 def parse_database_url(url: str) -> DatabaseAddress:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import connection, models
 from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 
@@ -255,6 +256,8 @@ class Job(models.Model):
             models.Index(F("owner"), F("submitted_at").desc(), F("id").desc(), name="job_by_owner"),
             # All jobs, newest first (L1).
             models.Index(F("submitted_at").desc(), F("id").desc(), name="job_newest"),
+            # Jobs with an annotation of a value (L7).
+            GinIndex(fields=["annotations"], opclasses=["jsonb_path_ops"], name="job_by_annotation"),
             # All jobs by their last change (L14).
             models.Index(F("state_changed_at").desc(), F("id").desc(), name="job_by_change"),
             # What ended since totals were last counted, and what retention deletes first.

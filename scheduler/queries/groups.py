@@ -11,10 +11,10 @@ from django.db import connection
 from django.db.models import (
     Case,
     Count,
-    DecimalField,
     Exists,
     F,
     FilteredRelation,
+    FloatField,
     Func,
     Max,
     Min,
@@ -113,7 +113,7 @@ def _rows(wanted: JobFilter, by: Sequence[str], limit: int) -> Sequence[tuple[An
 _GROUPED = """
     SELECT array[{keys}]::text[], sum(jobs), jsonb_object_agg(state, jobs),
            min(first_submitted), max(last_submitted), max(last_changed),
-           to_timestamp((sum(changed_seconds) / sum(jobs))::float8), (sum(lasted_seconds) / sum(ended))::float8
+           to_timestamp(sum(changed_seconds) / sum(jobs)::float8), sum(lasted_seconds) / sum(ended)::float8
       FROM (SELECT {keys}, state, sum(jobs) AS jobs, min(first_submitted) AS first_submitted,
                    max(last_submitted) AS last_submitted, max(last_changed) AS last_changed,
                    sum(changed_seconds) AS changed_seconds, nullif(sum(ended), 0) AS ended,
@@ -194,10 +194,9 @@ def _of_last_failure(field: str) -> Case:
 
 
 def _seconds(what: Combinable) -> Func:
-    return Func(what, template="extract(epoch FROM %(expressions)s)", output_field=_EXACT)
+    return Func(what, template="extract(epoch FROM %(expressions)s)::float8", output_field=FloatField())
 
 
-_EXACT = DecimalField(max_digits=40, decimal_places=6)
 _LAST_RUN = FilteredRelation("runs", condition=Q(runs__number=F("run_count")))
 _LAST_RUN_GROUPS = {"executor", "node", "pool"}
 GROUPS: dict[str, Combinable] = {

@@ -4,8 +4,8 @@ from scheduler.states import TERMINAL_JOB_STATES, JobState
 
 ACTIVE = tuple(state for state in JobState if state not in TERMINAL_JOB_STATES)
 _ROWS = """
-    SELECT queue_id, state, count(*), max(state_changed_at), sum(extract(epoch FROM state_changed_at)),
-           count(ended_at), sum(extract(epoch FROM ended_at - submitted_at))
+    SELECT queue_id, state, count(*), max(state_changed_at), sum(extract(epoch FROM state_changed_at)::float8),
+           count(ended_at), sum(extract(epoch FROM ended_at - submitted_at)::float8)
       FROM scheduler_job
      WHERE {condition} GROUP BY queue_id, state
 """
@@ -13,7 +13,7 @@ TOTALS = f"""
     SELECT t.*, seen.first_submitted, seen.last_submitted
       FROM (SELECT queue, state, sum(jobs) AS jobs, max(last_changed) AS last_changed,
                    sum(changed_seconds) AS changed_seconds, sum(ended) AS ended, sum(lasted_seconds) AS lasted_seconds
-              FROM (SELECT queue, state, jobs, last_changed_at, changed_seconds, jobs, lasted_seconds
+              FROM (SELECT queue, state, jobs, last_changed_at, changed_seconds::float8, jobs, lasted_seconds::float8
                       FROM scheduler_jobtotal
                  UNION ALL ({_ROWS.format(condition="recorded_at >= coalesce((SELECT counted_until FROM scheduler_historymark), 'epoch')")})
                  UNION ALL ({_ROWS.format(condition="state IN (" + ", ".join(f"'{state}'" for state in ACTIVE) + ")")})

@@ -19,6 +19,7 @@ INDEXES = {
     "L1": "job_newest",
     "L2": "job_by_queue",
     "L3": "job_by_queue_and_state",
+    "L7": "job_by_annotation",
     "L9": "run_by_node",
     "L11": "job_by_queue",
     "L14": "job_by_change",
