@@ -43,13 +43,6 @@ class TotalView:
     """False: there are more than 10,000, and this is the database's estimate."""
 
 
-NARROW = (
-    "So much takes too long to find. Narrow it: name a queue, a state, or a time such as submitted>=-1d; sort by the "
-    "time of submission; or ask for fewer at once with limit."
-)
-"""How to ask for less."""
-
-
 class HistoryRate(UserRateThrottle):
     """So many reads of the history a minute by one person, counted in each web process."""
 

@@ -1,6 +1,6 @@
 """The filters of the list of jobs: chips that hold, the one being added, and the counts by state."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import QueryDict
@@ -11,8 +11,10 @@ from scheduler.filters import JOBS, Condition, JobFilter, Pair, pairs_of, writte
 from scheduler.queries.jobs import StateCounts
 from scheduler.states import JobState
 
-BESIDES = ("cursor", "sort", "filter", "match", "value")
-"""Parameters of the page that are no filters: where it begins, its order, and the form that adds a filter."""
+LOOK = ("sort", "columns")
+"""Parameters that say how the list looks: they stay whatever is filtered."""
+BESIDES = ("cursor", *LOOK, "filter", "match", "value")
+"""Parameters of the page that are no filters: where it begins, how it looks, and the form that adds a filter."""
 RELATIONS = {
     "=": "is", "!=": "is not", "^=": "starts with", "!^=": "does not start with", "*=": "contains",
     "!*=": "does not contain", ">": "above", ">=": "from", "<": "below", "<=": "up to", "?=": "has a value",
@@ -50,6 +52,11 @@ def filters_of(query: QueryDict) -> list[Pair]:
     return [pair for pair in pairs_in(query, besides=BESIDES) if pair[1].strip() or set(pair[0]) & set("<>")]
 
 
+def look_of(query: QueryDict) -> dict[str, str]:
+    """How the list of an address looks, to be kept in other addresses."""
+    return {name: ",".join(text for text in query.getlist(name) if text) for name in LOOK}
+
+
 def jobs_address(filters: Sequence[Pair], **more: str) -> str:
     """The address of the list with these filters, and with what else is not empty."""
     return reverse("jobs") + address_of([*filters, *((name, text) for name, text in more.items() if text)])
@@ -75,12 +82,12 @@ def _pair(name: str, match: str, value: str) -> Pair:
     return (f"{name}{match}{value}", "") if match in _STRICT else (f"{name}{match.removesuffix('=')}", value)
 
 
-def chips(wanted: JobFilter, sort: str) -> list[Chip]:
+def chips(wanted: JobFilter, look: Mapping[str, str]) -> list[Chip]:
     """A chip per condition."""
-    return [_chip(wanted, condition, sort) for condition in wanted]
+    return [_chip(wanted, condition, look) for condition in wanted]
 
 
-def _chip(wanted: JobFilter, condition: Condition, sort: str) -> Chip:
+def _chip(wanted: JobFilter, condition: Condition, look: Mapping[str, str]) -> Chip:
     others = JobFilter(tuple(each for each in wanted if each != condition))
     field = JOBS.field(condition.field, condition.scope)
     assert field is not None
@@ -88,8 +95,8 @@ def _chip(wanted: JobFilter, condition: Condition, sort: str) -> Chip:
         label=f"{field.label} {condition.key}" if condition.key else field.label,
         relation=_relation(condition),
         values=tuple(written_value(field.kind, value) for value in condition.values),
-        open=jobs_address(pairs_of(wanted), sort=sort, filter=field.asked_as),
-        remove=jobs_address(pairs_of(others), sort=sort),
+        open=jobs_address(pairs_of(wanted), **look, filter=field.asked_as),
+        remove=jobs_address(pairs_of(others), **look),
     )
 
 
@@ -99,17 +106,17 @@ def _relation(condition: Condition) -> str:
     return RELATIONS[f"{'!' * condition.negated}{condition.match}"]
 
 
-def tally(wanted: JobFilter, found: StateCounts, sort: str) -> list[Tally]:
+def tally(wanted: JobFilter, found: StateCounts, look: Mapping[str, str]) -> list[Tally]:
     """The quick filter by state. The states people look for first come first; others only when they hold jobs."""
     others, current, counts = pairs_of(wanted.without("state")), wanted.values("state"), found.counts
     rest = [state for state in JobState if state not in _SHOWN_FIRST]
-    everything = jobs_address(others, sort=sort)
+    everything = jobs_address(others, **look)
     entries = [Tally(state="", count=sum(counts.values()), address=everything, current=not current)]
     return entries + [
         Tally(
             state=state,
             count=counts[state],
-            address=jobs_address([*others, ("state", state)], sort=sort),
+            address=jobs_address([*others, ("state", state)], **look),
             current=current == (state,),
         )
         for state in (*_SHOWN_FIRST, *rest)

@@ -1,10 +1,44 @@
-"""The heads of the columns of the list of jobs: what they are called, and the order each leads to."""
+"""The columns of the list of jobs: what they are called, which are shown, and the order each leads to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lookout.pages.bar import jobs_address
-from scheduler.filters import Order, Pair, SortKey
+from scheduler.filters import FilterInvalid, FilterProblem, Order, Pair, SortKey
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """A column. The wider the page, the more of them there is room for."""
+
+    name: str
+    """In the address."""
+    label: str
+    classes: str = ""
+    first: str = ""
+    """The order that the first click on its head leads to; empty for none."""
+    is_fixed: bool = False
+    """Always shown."""
+
+
+COLUMNS = (
+    Column(name="state", label="State", first="state", is_fixed=True),
+    Column(name="job", label="Job", first="id", is_fixed=True),
+    Column(name="jobSet", label="Job set", classes="p2", first="jobSet"),
+    Column(name="runs", label="Runs", classes="p2", first="-runs"),
+    Column(name="failure", label="Last failure", classes="p2"),
+    Column(name="verdict", label="Verdict", classes="p2"),
+    Column(name="retries", label="Retries", classes="p3 n"),
+    Column(name="memory", label="Memory", classes="p3", first="-memory"),
+    Column(name="node", label="Node", classes="p3"),
+    Column(name="exit", label="Exit", classes="p3 n"),
+    Column(name="ran", label="Ran", classes="p3 n"),
+    Column(name="submitted", label="Submitted", classes="n", first="-submitted", is_fixed=True),
+    Column(name="inState", label="In state", classes="p3 n", first="-stateChanged"),
+)
+CHOICES = tuple(column for column in COLUMNS if not column.is_fixed)
+NONE = "none"
+"""In the address: only the columns that are always shown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,29 +53,41 @@ class Heading:
     """ascending, descending, or empty: how the list is ordered by this column."""
 
 
-_COLUMNS = (
-    ("State", "", "state"), ("Job", "", "id"), ("Job set", "p2", "jobSet"), ("Runs", "p2", "-runs"),
-    ("Last failure", "p2", ""), ("Verdict", "p2", ""), ("Retries", "p3 n", ""), ("Memory", "p3", "-memory"),
-    ("Node", "p3", ""), ("Exit", "p3 n", ""), ("Ran", "p3 n", ""), ("Submitted", "n", "-submitted"),
-    ("In state", "p3 n", "-stateChanged"),
-)  # fmt: skip
-"""Label, classes, and the order that the first click leads to."""
 _CALLED = {
     "submitted": ("oldest first", "newest first"),
     "stateChanged": ("longest in their state first", "last changed first"),
 }
 
 
-def headings(order: Order, filters: Sequence[Pair]) -> list[Heading]:
-    """The heads of the columns, for a list with these filters in this order."""
+def columns_of(chosen: Sequence[str]) -> frozenset[str]:
+    """The columns that are shown: those chosen, with commas between or one by one; all without a choice.
+
+    Raises FilterInvalid.
+    """
+    names = [name.strip() for text in chosen for name in text.split(",") if name.strip()]
+    known = [column.name for column in CHOICES]
+    strange = next((name for name in names if name not in (*known, NONE)), None)
+    if strange is not None:
+        message = f"columns takes {', '.join(known)} or {NONE}; '{strange[:60]}' is none."
+        raise FilterInvalid([FilterProblem(field="columns", message=message)])
+    return frozenset([*(names or known), *(column.name for column in COLUMNS if column.is_fixed)])
+
+
+def headings(
+    order: Order, shown: frozenset[str], filters: Sequence[Pair], look: Mapping[str, str]
+) -> list[Heading]:
+    """The heads of the columns that are shown, for a list with these filters in this order."""
     return [
         Heading(
-            label=label,
-            classes=classes,
-            address=jobs_address(filters, sort=_next(order, first)) if first else "",
-            way=_way(order[0], first.removeprefix("-")) if first else "",
+            label=column.label,
+            classes=column.classes,
+            address=jobs_address(filters, **{**look, "sort": _next(order, column.first)})
+            if column.first
+            else "",
+            way=_way(order[0], column.first.removeprefix("-")),
         )
-        for label, classes, first in _COLUMNS
+        for column in COLUMNS
+        if column.name in shown
     ]
 
 

@@ -10,8 +10,17 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lookout.filters import job_filter
-from lookout.pages.bar import BESIDES, RELATIONS, chips, filters_of, jobs_address, tally, with_added
-from lookout.pages.headings import headings, order_in_words
+from lookout.pages.bar import (
+    BESIDES,
+    RELATIONS,
+    chips,
+    filters_of,
+    jobs_address,
+    look_of,
+    tally,
+    with_added,
+)
+from lookout.pages.headings import CHOICES, columns_of, headings, order_in_words
 from lookout.pages.job_lines import line_of
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
@@ -23,9 +32,10 @@ from scheduler.models.clock import database_now
 from scheduler.queries.counting import BOUND
 from scheduler.queries.jobs import JobPage, StateCounts, find_job, job_rows, state_counts
 from scheduler.queries.keyset import Listing
-from scheduler.queries.listings import list_jobs
+from scheduler.queries.listings import NARROW, list_jobs
 from scheduler.queries.names import queue_names
 from scheduler.queries.newer import Newer, above
+from scheduler.queries.patience import within
 from scheduler.states import JobState
 
 PAGE_SIZE = 50
@@ -37,16 +47,20 @@ def jobs(request: PageRequest) -> HttpResponse:
     """The jobs of the filter in the address, in the order it says."""
     query = request.GET
     if query.get("filter") and query.get("value", "").strip():
-        return redirect(jobs_address(with_added(query), sort=query.get("sort", "")))
+        return redirect(jobs_address(with_added(query), **look_of(query)))
     try:
         wanted = job_filter(query, besides=BESIDES)
         order = order_of(query.get("sort", ""), JOBS.things, NEWEST_JOBS)
-        found = _found(request, list_jobs(wanted, order))
-        counts = state_counts(wanted)
+        shown = columns_of(query.getlist("columns"))
+        with within(narrow=NARROW):
+            found = _found(request, list_jobs(wanted, order))
+            counts = state_counts(wanted)
     except (FilterInvalid, Invalid, TooMuchAsked) as error:
         context = {"problems": _problems(error), "tally": []}
         return _show(request, JobFilter(), context, status=400)
-    return _show(request, wanted, _context(request, wanted, order, found, counts))
+    context = _context(request, wanted, order, found, counts)
+    heads = headings(order, shown, filters_of(query), look_of(query))
+    return _show(request, wanted, {**context, "shown": shown, "headings": heads})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,19 +77,18 @@ class _Found:
 def _context(
     request: PageRequest, wanted: JobFilter, order: Order, found: _Found, counts: StateCounts
 ) -> dict[str, Any]:
-    rows, now, sort = found.page.rows, database_now(), request.GET.get("sort", "")
+    rows, now, look = found.page.rows, database_now(), look_of(request.GET)
     filters = filters_of(request.GET)
     return {
         "now": now,
         "rows": [line_of(row, now) for row in rows],
-        "headings": headings(order, filters),
         "ordered": order_in_words(order),
         "exact": counts.is_exact,
-        "tally": tally(wanted, counts, sort),
+        "tally": tally(wanted, counts, look),
         "summary": _summary(wanted, counts),
         "page_words": _page_words(found, wanted, order, counts),
-        "older": jobs_address(filters, sort=sort, cursor=found.page.next) if found.page.next else "",
-        "newer": jobs_address(filters, sort=sort, cursor=found.above.page_before) if found.above else "",
+        "older": jobs_address(filters, **look, cursor=found.page.next) if found.page.next else "",
+        "newer": jobs_address(filters, **look, cursor=found.above.page_before) if found.above else "",
         "came_in": found.came_in,
         "empty": _empty(wanted, counts),
         "first": rows[0].job.id if rows else "",
@@ -117,9 +130,12 @@ def _held_back(request: PageRequest, listing: Listing[Job]) -> Newer | None:
 def _show(
     request: PageRequest, wanted: JobFilter, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
+    look = look_of(request.GET)
     shared = {
-        "chips": chips(wanted, request.GET.get("sort", "")),
-        "kept": [*filters_of(request.GET), *(("sort", text) for text in request.GET.getlist("sort")[:1])],
+        "chips": chips(wanted, look),
+        "kept": [*filters_of(request.GET), *((name, text) for name, text in look.items() if text)],
+        "kept_besides_columns": [*filters_of(request.GET), *[("sort", look["sort"])][: bool(look["sort"])]],
+        "choices": CHOICES,
         "fields": list(JOBS.fields.values()),
         "relations": RELATIONS,
         "adding": request.GET.get("filter", ""),

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import ObjectDoesNotExist
+from django.core.exceptions import EmptyResultSet, ObjectDoesNotExist
 from django.db import connection
 
 from policies.failures import Failure
@@ -18,6 +18,7 @@ from scheduler.models import Decision, Event, Job, JobSpec, Run, RunOutput
 from scheduler.models.ulids import uuid_of
 from scheduler.queries.counting import BOUND
 from scheduler.queries.failures import last_failed_run, last_failure
+from scheduler.queries.groups import job_groups
 from scheduler.queries.listings import find_jobs, list_jobs
 from scheduler.queries.queues import attached_policies
 from scheduler.queries.sentences import decision_sentences
@@ -133,14 +134,30 @@ def job_rows(jobs: Collection[Job]) -> list[JobRow]:
 def state_counts(wanted: JobFilter, *, bound: int = BOUND) -> StateCounts:
     """How many jobs of the filter are in each state, whatever states it names; every state is there.
 
-    Where there are more than `bound`, only so many of them are counted.
+    Where there are more than `bound`, only so many of them are counted; of all jobs there are totals.
     """
-    found = find_jobs(wanted.without("state")).values("state")[: bound + 1]
-    sql, parameters = found.query.sql_with_params()
+    everywhere = wanted.without("state")
+    counted = _counted_by_state(everywhere, bound + 1)
+    is_exact = sum(counted.values()) <= bound
+    if not is_exact and not everywhere:
+        counted, is_exact = _totals_by_state(), True
+    return StateCounts(counts=dict.fromkeys(JobState, 0) | counted, is_exact=is_exact)
+
+
+def _counted_by_state(wanted: JobFilter, most: int) -> dict[JobState, int]:
+    found = find_jobs(wanted).values("state")[:most]
+    try:
+        sql, parameters = found.query.sql_with_params()
+    except EmptyResultSet:  # the filter contradicts itself
+        return {}
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT state, count(*) FROM ({sql}) AS found GROUP BY state", parameters)  # noqa: S608 - Django's
-        counted = {JobState(state): count for state, count in cursor.fetchall()}
-    return StateCounts(counts=dict.fromkeys(JobState, 0) | counted, is_exact=sum(counted.values()) <= bound)
+        return {JobState(state): count for state, count in cursor.fetchall()}
+
+
+def _totals_by_state() -> dict[JobState, int]:
+    groups = job_groups(JobFilter(), ["state"]).groups
+    return {JobState(str(group.keys[0])): group.jobs for group in groups}
 
 
 def job_detail(job_id: str) -> JobDetail:

@@ -11,6 +11,11 @@ from scheduler.queries.columns import reserved_memory
 from scheduler.queries.keyset import Listing, SortColumn
 from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
 
+NARROW = (
+    "So much takes too long to find. Narrow it: name a queue, a state, or a time such as submitted>=-1d; list by the "
+    "time of submission; or ask for fewer at once."
+)
+"""How to ask for less."""
 _JOB_COLUMNS: Mapping[str, SortColumn] = {
     "submitted": SortColumn(source="submitted_at", is_time=True),
     "stateChanged": SortColumn(source="state_changed_at", is_time=True),

@@ -172,7 +172,7 @@ def test_the_number_of_queries_does_not_grow_with_the_list(
     executor = make_executor()
     for job in some_jobs(rows):
         make_run(job, executor=executor, state=RunState.FAILED)
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(13):
         as_olga.get("/jobs")
 
 
@@ -258,3 +258,63 @@ def test_the_search_takes_the_part_of_an_id_that_is_shown_and_the_name_of_a_queu
     for text in (job.id[:9], "z" * 16, "zzzzzzzzzz", "l" * 12, job.id + "0"):
         assert as_bob.get("/find", {"q": text}).headers["Location"] == f"/jobs?text={text}"
         assert listed(seen(as_bob.get("/jobs", {"text": text}))) == []
+
+
+def test_the_head_of_a_column_leads_to_its_order_and_back(as_bob: Client) -> None:
+    low, high = make_job("nightly", memory_bytes=1 << 20), make_job("nightly", memory_bytes=2 << 20)
+    page = seen(as_bob.get("/jobs?queue=nightly"))
+    assert page.links["Submitted"] == "/jobs?queue=nightly&sort=submitted"
+    by_memory = seen(as_bob.get(page.links["Memory"]))
+    assert listed(by_memory) == [high.id, low.id]
+    assert "2 of 2 jobs, by memory, descending" in by_memory.words
+    assert by_memory.links["Remove filter Queue"] == "/jobs?sort=-memory"
+    assert listed(seen(as_bob.get(by_memory.links["Memory"]))) == [low.id, high.id]
+
+
+def test_pages_in_another_order_follow_each_other(as_bob: Client) -> None:
+    ids = [job.id for job in some_jobs(60)]
+    first = seen(as_bob.get("/jobs?sort=submitted"))
+    second = seen(as_bob.get(first.links["Older"]))
+    assert listed(first) + listed(second) == ids[::-1]
+    assert second.links["Newer"] == "/jobs?sort=submitted"
+
+
+def test_the_columns_are_chosen_in_the_address(as_bob: Client) -> None:
+    make_job()
+    everything = seen(as_bob.get("/jobs")).words
+    some = seen(as_bob.get("/jobs?columns=none&columns=memory&columns=node"))
+    assert "Job set Runs Last failure Verdict Retries Memory Node Exit Ran Submitted In state" in everything
+    assert "State Job Memory Node Submitted" in some.words
+    assert some.links["Memory"] == "/jobs?sort=-memory&columns=none%2Cmemory%2Cnode"
+    assert "columns takes jobSet, runs, failure" in seen(as_bob.get("/jobs?columns=colour")).words
+
+
+@pytest.mark.parametrize(
+    ("form", "address"),
+    [
+        ({"filter": "node.last", "match": "!=", "value": "gpu-07"}, "node.last%21=gpu-07"),
+        ({"filter": "retries", "match": ">", "value": "1"}, "retries%3E1="),
+        ({"filter": "submitted", "match": ">=", "value": "-12h"}, "submitted%3E=-12h"),
+        ({"filter": "exitCode.any", "match": "!?=", "value": "-"}, "exitCode.any%3F=no"),
+        (
+            {"filter": "annotation", "match": "^=", "value": "example.com/a=x=1"},
+            "annotation.example.com%2Fa%5E=x%3D1",
+        ),
+        ({"filter": "text", "match": "=", "value": "night"}, "text=night"),
+    ],
+)
+def test_a_filter_is_added_with_its_comparison(as_bob: Client, form: dict[str, str], address: str) -> None:
+    answer = as_bob.get("/jobs", {"sort": "queue", **form})
+    assert answer.headers["Location"] == f"/jobs?{address}&sort=queue"
+    assert as_bob.get(answer.headers["Location"]).status_code == 200
+
+
+def test_a_chip_says_how_it_compares(as_bob: Client) -> None:
+    words = seen(as_bob.get("/jobs?node.last!=a&node.last!=b&retries>1&annotation.x/y*=z&finished?=no")).words
+    for chip in (
+        "Last node is not a or b",
+        "Retries above 1",
+        "Annotation x/y contains z",
+        "Finished has no value",
+    ):
+        assert chip in words

@@ -204,6 +204,16 @@ def test_counts_by_state_ignore_the_states_of_the_filter() -> None:
     assert {state: count for state, count in counts.items() if count} == {"queued": 1, "failed": 1}
 
 
+def test_counts_beyond_the_bound_say_so_and_those_of_all_jobs_stay_exact() -> None:
+    for number in range(5):
+        make_job(("nightly", "weekly")[number % 2])
+    some = state_counts(job_filter_of("queue=nightly"), bound=2)
+    assert (some.is_exact, sum(some.counts.values())) == (False, 3)
+    everything = state_counts(job_filter_of("state=failed"), bound=2)
+    assert (everything.is_exact, everything.counts[JobState.QUEUED]) == (True, 5)
+    assert state_counts(job_filter_of("queue=none"), bound=2).is_exact
+
+
 def test_a_job_comes_with_everything_known_about_it() -> None:
     make_policy()
     job = failed_and_running(queue=make_queue(policies=("oom-grow",)))

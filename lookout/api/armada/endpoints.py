@@ -28,11 +28,11 @@ from lookout.api.armada.views import (
 from lookout.api.bodies import body_of, query_of
 from lookout.api.endpoint import Endpoint
 from lookout.api.errors import answer_exception
-from lookout.api.lists import NARROW, EveryRead
+from lookout.api.lists import EveryRead
 from lookout.api.shapes import encode
 from scheduler.models.clock import database_now
 from scheduler.queries.jobs import JobDetail, job_detail, job_rows
-from scheduler.queries.listings import list_jobs
+from scheduler.queries.listings import NARROW, list_jobs
 from scheduler.queries.patience import within
 from scheduler.queries.runs import RunDetail, run_detail
 

@@ -15,7 +15,7 @@ from lookout.api.bodies import parameters_of, query_of
 from lookout.api.closing import is_closing, let_go
 from lookout.api.endpoint import Endpoint
 from lookout.api.flattening import columns_of, csv_line, csv_rows
-from lookout.api.lists import NARROW, HistoryRate, chosen_fields, only
+from lookout.api.lists import HistoryRate, chosen_fields, only
 from lookout.api.schema import described
 from lookout.api.shapes import AtMost, fields_of
 from lookout.api.v1.job_views import JobView, job_view
@@ -37,7 +37,7 @@ from scheduler.filters import (
 from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_JOBS, NEWEST_RUNS
 from scheduler.queries.jobs import job_rows
 from scheduler.queries.keyset import Listing
-from scheduler.queries.listings import list_decisions, list_jobs, list_runs
+from scheduler.queries.listings import NARROW, list_decisions, list_jobs, list_runs
 from scheduler.queries.patience import within
 from scheduler.queries.runs import sentences_of
 from scheduler.queries.sentences import with_sentences

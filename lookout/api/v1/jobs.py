@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from lookout.access import actor_of
 from lookout.api.bodies import MOST_JOB_FILE_BYTES, document_of, query_of
 from lookout.api.endpoint import IF_NONE_MATCH, Endpoint, NoQuery, answer, answer_tagged
-from lookout.api.lists import NARROW, HistoryRate, ListQuery, answer_list, asked_of
+from lookout.api.lists import HistoryRate, ListQuery, answer_list, asked_of
 from lookout.api.schema import described
 from lookout.api.v1.job_views import (
     JobDetailView,
@@ -25,7 +25,7 @@ from scheduler.filters import JOBS, job_filter_of
 from scheduler.filters.orders import NEWEST_JOBS
 from scheduler.queries.counting import total_of
 from scheduler.queries.jobs import job_detail, job_page
-from scheduler.queries.listings import find_jobs
+from scheduler.queries.listings import NARROW, find_jobs
 from scheduler.queries.patience import within
 from scheduler.submission import check_honoured, check_job_file, submit_jobs
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from lookout.api.bodies import query_of
 from lookout.api.endpoint import IF_NONE_MATCH, Endpoint, NoQuery, answer_tagged
-from lookout.api.lists import NARROW, HistoryRate, ListQuery, TotalView, answer_list, asked_of
+from lookout.api.lists import HistoryRate, ListQuery, TotalView, answer_list, asked_of
 from lookout.api.schema import described
 from lookout.api.shapes import WhenKnown
 from lookout.api.v1.run_views import DecisionView, RunView, decision_view, run_view
@@ -18,7 +18,7 @@ from scheduler.errors import NotFound
 from scheduler.filters import DECISIONS, RUNS, Order, RunFilter, decision_filter_of, run_filter_of
 from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_RUNS, OLDEST_RUNS
 from scheduler.queries.counting import total_of
-from scheduler.queries.listings import find_decisions, find_runs
+from scheduler.queries.listings import NARROW, find_decisions, find_runs
 from scheduler.queries.patience import within
 from scheduler.queries.runs import decision_page, run_detail, run_output, run_page
 
