@@ -116,7 +116,7 @@ def _through(table: str, sql: str, since: datetime, before: datetime, most: int)
         return cursor.rowcount, until
 
 
-def _one_row(sql: str, **parameters: object) -> tuple[Any, ...]:
+def _one_row(sql: str, **parameters: Any) -> tuple[Any, ...]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         row: tuple[Any, ...] = cursor.fetchone()

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connection
 from django.db.models import (
     Case,
     Count,
@@ -35,6 +34,7 @@ from scheduler.models import Job, Run
 from scheduler.queries.failures import REJECTED, RETURNED_TOO_OFTEN
 from scheduler.queries.meaning import jobs_where
 from scheduler.queries.patience import within
+from scheduler.queries.rollups import rows_of
 from scheduler.queries.totals import TOTALS
 from scheduler.states import FAILED_RUN_STATES, JobState, RunState
 
@@ -104,9 +104,7 @@ def _rows(wanted: JobFilter, by: Sequence[str], limit: int) -> Sequence[tuple[An
     except EmptyResultSet:  # the filter contradicts itself
         return []
     keys = ", ".join(columns)
-    with connection.cursor() as cursor:
-        cursor.execute(_GROUPED.format(keys=keys, parts=sql), [*parameters, limit])
-        return cursor.fetchall()
+    return rows_of(_GROUPED.format(keys=keys, parts=sql), [*parameters, limit])
 
 
 # Inside are rows by key and state. Groups of one size are in the order of their keys, as all lists are.

@@ -56,8 +56,9 @@ def _parts(family: RollUp) -> tuple[str, ...]:
     return (f"{family.kept} AND {bucket}", f"({before})", f"({rest})")
 
 
-def rows_of(sql: str, parameters: Mapping[str, object] | Sequence[object]) -> Sequence[tuple[Any, ...]]:
+def rows_of(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> Sequence[tuple[Any, ...]]:
     """The rows of a statement."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
-        return cursor.fetchall()
+        rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+        return rows

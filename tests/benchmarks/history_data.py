@@ -141,7 +141,7 @@ def make_history(jobs: int, *, only: Collection[type[models.Model]] = ()) -> Non
 def _filled(statement: str, model: type[models.Model], given: Mapping[str, str]) -> str:
     """The statement with all columns of the model: as given, else their defaults."""
     fields = model._meta.concrete_fields
-    values = {field.column: given.get(field.column) or _literal(field) for field in fields}
+    values = {column: given.get(column) or _literal(field) for field in fields if (column := field.column)}
     return statement.format(columns=", ".join(values), values=", ".join(values.values()))
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import Model, QuerySet
+
 from scheduler.filters import (
     JOBS,
     RunFilter,
@@ -118,12 +120,13 @@ def _run(step: int) -> Run:
     return _found(Run.objects.filter(state="failed"), step)
 
 
-def _found(rows: Any, step: int) -> Any:
+def _found[M: Model](rows: QuerySet[M], step: int) -> M:
     """One of them, the same each time, looked for once."""
     key = (rows.model, step)
     if key not in _FOUND:
         _FOUND[key] = rows.order_by("pk")[step * 97]
-    return _FOUND[key]
+    found: M = _FOUND[key]
+    return found
 
 
 _FOUND: dict[Any, Any] = {}

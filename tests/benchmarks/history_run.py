@@ -92,13 +92,9 @@ def _timed(what: str, do: Callable[[], object]) -> None:
 
 
 def _measure(question: Question) -> Measured:
-    times, rows = [], 0
-    for turn in range(-WARM, TIMED):
-        with _statements() as seen:
-            found: Any = question.ask(question.values[turn % len(question.values)])
-        rows = len(found) if hasattr(found, "__len__") else 1
-        if turn >= 0:
-            times.append(sum(seconds for seconds, _, _ in seen) * 1_000)
+    asked = [_ask(question, turn) for turn in range(WARM + TIMED)]
+    times = [sum(seconds for seconds, _, _ in seen) * 1_000 for seen, _ in asked[WARM:]]
+    seen, rows = asked[-1]
     return Measured(
         question=question,
         p50=statistics.median(times),
@@ -106,6 +102,13 @@ def _measure(question: Question) -> Measured:
         rows=rows,
         buffers=sum(_buffers(sql, parameters) for _, sql, parameters in seen),
     )
+
+
+def _ask(question: Question, turn: int) -> tuple["_Seen", int]:
+    """The statements that were asked, and how many rows came of it."""
+    with _statements() as seen:
+        found: Any = question.ask(question.values[turn % len(question.values)])
+    return seen, len(found) if hasattr(found, "__len__") else 1
 
 
 type _Seen = list[tuple[float, str, Any]]

@@ -1,6 +1,7 @@
 """Heat-maps, groups of failures, days and retries: what plain Python counts over the same rows, rolled up or not."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.scheduler.pasts import close_hours, make_past, this_hour
 
 pytestmark = pytest.mark.django_db
 
-NAMES = {
+NAMES: dict[Across, Callable[[Any], object]] = {
     Across.NODE: lambda run: run.node,
     Across.POOL: lambda run: run.pool,
     Across.QUEUE: lambda run: run.queue_id,

@@ -188,17 +188,19 @@ def job_group_view(group: JobGroup, by: Sequence[str]) -> JobGroupView:
 
 def heat_map_view(found: HeatMap) -> HeatMapView:
     """A heat-map as it travels."""
-    others = found.others
     return HeatMapView(
         categories=found.categories,
         rows=tuple(_heat_row_view(row) for row in found.rows),
-        others=others
-        and OtherRowsView(
-            rows=int(str(others.name)),
-            failures=others.failures,
-            core_seconds=others.core_seconds,
-            by_category=others.by_category,
-        ),
+        others=_other_rows_view(found.others) if found.others else None,
+    )
+
+
+def _other_rows_view(others: HeatRow) -> OtherRowsView:
+    return OtherRowsView(
+        rows=int(str(others.name)),
+        failures=others.failures,
+        core_seconds=others.core_seconds,
+        by_category=others.by_category,
     )
 
 
