@@ -1,6 +1,6 @@
 """The list of jobs: which they are, how far they have come, and what ended them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from lookout.filters import job_filter
+from lookout.filters import address_of, job_filter
 from lookout.pages.bar import (
     BESIDES,
     RELATIONS,
@@ -25,7 +25,7 @@ from lookout.pages.job_lines import line_of
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
 from scheduler.errors import Invalid, NotFound, TooMuchAsked
-from scheduler.filters import JOBS, FilterInvalid, FilterProblem, JobFilter, Order, order_of, pairs_of
+from scheduler.filters import JOBS, FilterInvalid, FilterProblem, JobFilter, Order, Pair, order_of, pairs_of
 from scheduler.filters.orders import NEWEST_JOBS
 from scheduler.models import Job
 from scheduler.models.clock import database_now
@@ -39,6 +39,7 @@ from scheduler.queries.patience import within
 from scheduler.states import JobState
 
 PAGE_SIZE = 50
+EXPORT = "/api/v1/jobs/export"
 
 
 @require_safe
@@ -89,6 +90,7 @@ def _context(
         "page_words": _page_words(found, wanted, order, counts),
         "older": jobs_address(filters, **look, cursor=found.page.next) if found.page.next else "",
         "newer": jobs_address(filters, **look, cursor=found.above.page_before) if found.above else "",
+        "export": EXPORT + address_of([*filters, *_sort_in(look), ("format", "csv")]),
         "came_in": found.came_in,
         "empty": _empty(wanted, counts),
         "first": rows[0].job.id if rows else "",
@@ -134,7 +136,7 @@ def _show(
     shared = {
         "chips": chips(wanted, look),
         "kept": [*filters_of(request.GET), *((name, text) for name, text in look.items() if text)],
-        "kept_besides_columns": [*filters_of(request.GET), *[("sort", look["sort"])][: bool(look["sort"])]],
+        "kept_besides_columns": [*filters_of(request.GET), *_sort_in(look)],
         "choices": CHOICES,
         "fields": list(JOBS.fields.values()),
         "relations": RELATIONS,
@@ -143,6 +145,10 @@ def _show(
         "queue_names": queue_names,
     }
     return show(request, "jobs/jobs.html", {**shared, **context}, place="jobs", part="live", status=status)
+
+
+def _sort_in(look: Mapping[str, str]) -> list[Pair]:
+    return [("sort", look["sort"])] if look["sort"] else []
 
 
 def _summary(wanted: JobFilter, counts: StateCounts) -> str:

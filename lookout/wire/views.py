@@ -117,16 +117,21 @@ class Run:
     job_id: str
     number: int
     state: str
+    queue: str = ""
+    job_set_id: str = ""
     executor: str = ""
     node: str = ""
     pool: str = ""
     leased_at: datetime | None = None
+    pending_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
     exit_code: int | None = None
     signal: int | None = None
     category: str = ""
     subcategory: str = ""
+    fingerprint: str = ""
+    core_seconds: float = 0.0
     retryable: bool | None = None
     memory_request_bytes: int | None = None
     memory_limit_bytes: int | None = None
@@ -146,6 +151,20 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun:
+    """Where a job ran last, and how that ended."""
+
+    run_id: str
+    state: str
+    executor: str = ""
+    node: str = ""
+    pool: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job: it keeps its id through every retry."""
 
@@ -157,6 +176,8 @@ class Job:
     owner: str = ""
     namespace: str = ""
     priority: int = 0
+    priority_class: str = ""
+    gang_id: str = ""
     state_changed_at: datetime | None = None
     submitted_at: datetime | None = None
     ended_at: datetime | None = None
@@ -174,6 +195,7 @@ class Job:
     waiting_because: str = ""
     last_failure: Failure | None = None
     last_verdict: str = ""
+    last_run: LastRun | None = None
     json: Mapping[str, Any] = _answer()
 
     @property
