@@ -252,6 +252,10 @@ class Job(models.Model):
             ),
             # Lists of job sets, newest first (L4, L5).
             models.Index(F("job_set"), F("submitted_at").desc(), F("id").desc(), name="job_by_job_set"),
+            # Active jobs by queue and state, when all are grouped (G1, G3): the index alone tells.
+            models.Index(
+                fields=["queue", "state"], include=["state_changed_at"], name="job_active", condition=Q(ended_at__isnull=True)
+            ),
             # Somebody's jobs, newest first.
             models.Index(F("owner"), F("submitted_at").desc(), F("id").desc(), name="job_by_owner"),
             # All jobs, newest first (L1).

@@ -173,6 +173,5 @@ QUESTIONS: Sequence[Question] = (
     Question(id="T2", told="retries by policy and rule, 30 days", ask=lambda _: retry_statistics(decision_filter_of(""), _last(30)), aim=ROLLED_UP),
     Question(id="T3", told="queue by category, 7 days", ask=lambda _: heat_map(RunFilter(), Across.QUEUE, _last(7)).rows, aim=PICTURE),
     Question(id="T4", told="one queue's failures by node, 7 days", ask=lambda queue: heat_map(run_filter_of(f"queue={queue}"), Across.NODE, _last(7)).rows, values=QUEUES, aim=GROUPED),
-    Question(id="T5", told="all jobs by last failure", ask=_groups("category"), aim=10_000.0),
 )  # fmt: skip
 QUESTION = {question.id: question for question in QUESTIONS}
