@@ -137,7 +137,7 @@ def _show(
         "chips": chips(wanted, look),
         "kept": [*filters_of(request.GET), *((name, text) for name, text in look.items() if text)],
         "kept_besides_columns": [*filters_of(request.GET), *_sort_in(look)],
-        "choices": CHOICES,
+        "column_choices": CHOICES,
         "fields": list(JOBS.fields.values()),
         "relations": RELATIONS,
         "adding": request.GET.get("filter", ""),
