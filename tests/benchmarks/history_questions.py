@@ -170,7 +170,7 @@ QUESTIONS: Sequence[Question] = (
     Question(id="X5", told="replay of a queue's failures, 7 days", ask=_replay, values=QUEUES),
     Question(id="X6", told="categories per day, 30 days", ask=lambda _: failure_days(RunFilter(), _last(30)), aim=PICTURE),
     Question(id="T1", told="failures alike, 7 days", ask=lambda _: failure_groups(RunFilter(), _last(7)).groups, aim=GROUPED),
-    Question(id="T2", told="retries by policy and rule, 30 days", ask=lambda _: retry_statistics(decision_filter_of(""), _last(30)), aim=ROLLED_UP),
+    Question(id="T2", told="retries by policy and rule, 30 days", ask=lambda _: retry_statistics(decision_filter_of(""), _last(30)), aim=PICTURE),
     Question(id="T3", told="queue by category, 7 days", ask=lambda _: heat_map(RunFilter(), Across.QUEUE, _last(7)).rows, aim=PICTURE),
     Question(id="T4", told="one queue's failures by node, 7 days", ask=lambda queue: heat_map(run_filter_of(f"queue={queue}"), Across.NODE, _last(7)).rows, values=QUEUES, aim=GROUPED),
 )  # fmt: skip
