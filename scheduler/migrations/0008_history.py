@@ -3,7 +3,7 @@
 When the end of a job reaches the database, the database notes it: the time is there whoever wrote the end.
 """
 
-import datetime
+import datetime as dt
 from django.db import migrations, models
 
 _END_RECORDED = """
@@ -71,27 +71,19 @@ class Migration(migrations.Migration):
                 ("id", models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
                 (
                     "closed_until",
-                    models.DateTimeField(
-                        default=datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
-                    ),
+                    models.DateTimeField(default=dt.datetime(1970, 1, 1, 0, 0, tzinfo=dt.UTC)),
                 ),
                 (
                     "counted_until",
-                    models.DateTimeField(
-                        default=datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
-                    ),
+                    models.DateTimeField(default=dt.datetime(1970, 1, 1, 0, 0, tzinfo=dt.UTC)),
                 ),
                 (
                     "outputs_until",
-                    models.DateTimeField(
-                        default=datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
-                    ),
+                    models.DateTimeField(default=dt.datetime(1970, 1, 1, 0, 0, tzinfo=dt.UTC)),
                 ),
                 (
                     "client_ids_until",
-                    models.DateTimeField(
-                        default=datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
-                    ),
+                    models.DateTimeField(default=dt.datetime(1970, 1, 1, 0, 0, tzinfo=dt.UTC)),
                 ),
             ],
         ),
