@@ -15,7 +15,7 @@ from tests.cli.conftest import Tack
 from tests.cli.small_server import TOKEN, Answer, Asked, SmallServer, stream
 
 WORDS = (
-    *("up", "demo", "agent", "person", "token", "manage", "test", "bench", "login"),
+    *("up", "demo", "agent", "person", "token", "retention", "manage", "test", "bench", "login"),
     *("create", "apply", "update", "delete", "get", "submit", "cancel", "reprioritize", "preempt"),
     *("cordon", "uncordon", "watch"),
 )

@@ -22,7 +22,9 @@ def test_nodes_show_what_they_have_and_what_runs_reserve(as_bob: Client) -> None
     words = seen(as_bob.get("/fleet")).words
     assert "1 executor, 1 node" in words
     assert "local healthy" in words
-    assert "0.1 of 2 CPU, 256Mi of 1Gi ready local 1 0.1 of 2 256Mi of 1Gi nvidia.com/gpu 2 – cgroup2" in words
+    assert (
+        "0.1 of 2 CPU, 256Mi of 1Gi ready local 1 0.1 of 2 256Mi of 1Gi nvidia.com/gpu 2 – cgroup2" in words
+    )
 
 
 def test_categories_are_told_by_what_becomes_of_remains(as_bob: Client) -> None:

@@ -324,5 +324,5 @@ def test_what_is_shown_is_exported_by_a_link(as_bob: Client) -> None:
     job, _ = make_job("nightly"), make_job("other")
     address = seen(as_bob.get("/jobs?queue=nightly&priority<5&sort=queue&columns=node")).links["Export"]
     assert address == "/api/v1/jobs/export?queue=nightly&priority%3C5=&sort=queue&format=csv"
-    written = b"".join(as_bob.get(address)).decode().splitlines()  # type: ignore[call-overload]
+    written = b"".join(as_bob.get(address)).decode().splitlines()
     assert [line.partition(",")[0] for line in written] == ["jobId", job.id]
