@@ -54,9 +54,8 @@ def test_a_person_is_told_to_try_again() -> None:
 def printed(code: str, **environment: str) -> str:
     """What a fresh process prints or says on stderr."""
     command = [sys.executable, "-c", code]
-    done = subprocess.run(
-        command, cwd=CHECKOUT, env=os.environ | environment, capture_output=True, text=True, check=False
-    )
+    told = os.environ | {"TACK_SECRET_KEY": "tests"} | environment
+    done = subprocess.run(command, cwd=CHECKOUT, env=told, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 
