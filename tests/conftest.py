@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from lookout.addresses import DatabaseAddress
 from scheduler.actors import Actor
@@ -40,6 +41,19 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 2 if config.args_source is pytest.Config.ArgsSource.TESTPATHS else 0
 
 
+class _FilesApart(LoadScopeScheduling):  # type: ignore[misc]
+    """A file goes to one of the processes as a whole; those that go one at a time all go to the same."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder, _, _ = nodeid.removeprefix("tests/").partition("/")
+        return "one at a time" if folder in _ONE_AT_A_TIME else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    """How two processes share the tests."""
+    return _FilesApart(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Fast tests first: what is simply broken is told within seconds, not after the journeys.
 
@@ -48,17 +62,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_turn)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: _folder(item) not in _ONE_AT_A_TIME)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
 def _turn(item: pytest.Item) -> int:
     folder = _folder(item)
     return _FAST_FIRST.index(folder) if folder in _FAST_FIRST else len(_FAST_FIRST)
-
-
-def _group(item: pytest.Item) -> str:
-    return "one at a time" if _folder(item) in _ONE_AT_A_TIME else item.path.stem
 
 
 def _folder(item: pytest.Item) -> str:
