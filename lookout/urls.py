@@ -55,9 +55,10 @@ urlpatterns = [
     path("queues/<str:name>/cordon", cordons.of_queue, name="cordon-queue"),
     path("queues/<str:name>/delete", queues.remove_queue, name="delete-queue"),
     path("fleet", fleet.fleet, name="fleet"),
-    path("executors/<str:name>/cordon", cordons.of_executor, name="cordon-executor"),
-    path("executors/<str:name>/nodes/<str:node>/cordon", cordons.of_node, name="cordon-node"),
-    path("executors/<str:name>/delete", cordons.remove_executor, name="delete-executor"),
+    # Agents name their executors and nodes, with slashes if they like.
+    path("executors/<path:name>/nodes/<path:node>/cordon", cordons.of_node, name="cordon-node"),
+    path("executors/<path:name>/cordon", cordons.of_executor, name="cordon-executor"),
+    path("executors/<path:name>/delete", cordons.remove_executor, name="delete-executor"),
     path("api/", include("lookout.api.urls")),
     path("lookout/", include("lookout.api.armada.urls")),
 ]

@@ -267,13 +267,12 @@ def test_a_cursor_of_jobs_is_none_of_decisions(olga: Caller, sent: str) -> None:
     assert (refused.status, refused.paths) == (400, ["cursor"])
 
 
-def test_the_cursor_of_another_filter_leads_to_no_job_outside_of_the_filter(olga: Caller) -> None:
+def test_the_cursor_of_another_filter_is_refused(olga: Caller) -> None:
     for _ in range(3):
         make_job("nightly")
     first = olga.get("v1/jobs", {"limit": 1})
-    assert (
-        olga.get("v1/jobs", {"limit": 5, "cursor": first.body["next"], "state": "failed"}).body["jobs"] == []
-    )
+    refused = olga.get("v1/jobs", {"limit": 5, "cursor": first.body["next"], "state": "failed"})
+    assert (refused.status, refused.paths) == (400, ["cursor"])
     assert len(olga.get("v1/jobs", {"limit": 5, "cursor": first.body["next"]}).body["jobs"]) == 2
 
 
@@ -291,7 +290,7 @@ def test_the_cursor_of_another_filter_leads_to_no_job_outside_of_the_filter(olga
         ("state=none", "state"),
         ("id=x", "id"),
         ("id=%E2%84%AA" + ULID[1:], "id"),
-        ("queue=%00", "queue[0]"),
+        ("queue=%00", "queue"),
         ("&".join(f"queue=q{n}" for n in range(101)), "queue"),
         ("&".join(f"queue=q{n}" for n in range(2_000)), ""),
         ("colour=red", "colour"),
@@ -365,6 +364,7 @@ def test_columns_under_an_index_are_short_or_hashed() -> None:
             " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY(i.indkey)"
             " WHERE c.relname LIKE ANY(ARRAY['scheduler_%%', 'lookout_%%']) AND a.atttypid = 'text'::regtype"
         )
-        assert cursor.fetchall() == [
-            ("scheduler_change.subject",)
-        ]  # names of queues and policies: at most 63
+        assert sorted(cursor.fetchall()) == [
+            ("scheduler_change.subject",),  # names of queues and policies: at most 63
+            ("scheduler_job.owner",),  # names of people: at most 150
+        ]

@@ -84,20 +84,22 @@ def _job(chance: Random) -> QueuedJob:
 
 
 def _run(chance: Random) -> RunningJob:
+    gang_id = mostly(chance, "", "g")
     return RunningJob(
         run_id="",
         job_id="",
         queue=mostly(chance, "b", "a"),
         executor="local",
         node=mostly(chance, chance.choice(["n0", "n1"]), "n2", "gone"),
-        priority_class=mostly(chance, "normal", "low", "steady", "urgent"),
+        # Members of a gang are of one class: no others are accepted.
+        priority_class="normal" if gang_id else mostly(chance, "normal", "low", "steady", "urgent"),
         used=Use(
             cpu_millicores=chance.randint(0, 5),
             memory_bytes=chance.randint(0, 5),
             resources={"gpu": mostly(chance, 0, 1)},
         ),
         leased_at=NOON,
-        gang_id=mostly(chance, "", "g"),
+        gang_id=gang_id,
     )
 
 
