@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -146,7 +147,8 @@ def _status_of(host: str, port: int, sent: bytes) -> int:
     with socket.create_connection((host, port), timeout=20) as line:
         try:
             line.sendall(sent)
-            line.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # where the server has answered and closed the line already
+                line.shutdown(socket.SHUT_WR)
             answer = line.recv(64)
         except ConnectionError:
             return 0
