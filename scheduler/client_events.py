@@ -4,8 +4,9 @@ Source: the model's event catalogue. The one addition is `retryPolicyName`, afte
 failures that a policy decided about.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 CAUSES = {"OOM": "OOM", "Evicted": "Evicted", "DeadlineExceeded": "DeadlineExceeded", "AppError": "Error"}
@@ -32,9 +33,49 @@ class PodFailure:
     containers: Sequence[dict[str, Any]]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AsSubmitted:
+    """A job as it was when it came."""
+
+    job_id: str
+    client_id: str
+    job_set: str
+    queue: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    owner: str
+    priority: int
+    priority_class: str
+    submitted_at: datetime
+
+
+def wire_time(moment: datetime) -> str:
+    """A moment of UTC as events have it."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def pod_name_of(job_id: str) -> str:
     """The name of the remains of every run of the job."""
     return f"armada-{job_id}-0"
+
+
+def submitted(job: AsSubmitted) -> dict[str, Any]:
+    """A job came. Its pod spec, which every reader of the job set would have to take with it, is read by its id."""
+    told = {
+        "id": job.job_id,
+        "clientId": job.client_id,
+        "jobSetId": job.job_set,
+        "queue": job.queue,
+        "namespace": job.namespace,
+        "labels": dict(job.labels),
+        "annotations": dict(job.annotations),
+        "owner": job.owner,
+        "priority": job.priority,
+        "priorityClassName": job.priority_class,
+        "created": wire_time(job.submitted_at),
+    }
+    return {"job": told}
 
 
 def leased(*, executor: str, pool: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db import transaction
 
-from scheduler import client_events
 from scheduler.actors import Actor, NotPermitted, Permission, QueueVerb
 from scheduler.config import Configuration
 from scheduler.configured import configuration
@@ -17,15 +16,15 @@ from scheduler.fields import problem_of_line
 from scheduler.gangs import Member, check_joining
 from scheduler.jobfile import JobFile, JobItem, parse_job_file
 from scheduler.models import Event, Job, JobSet, JobSpec, Queue
+from scheduler.models.arrivals import events_of_new
 from scheduler.models.bulk import insert_rows
 from scheduler.models.clock import database_now
-from scheduler.models.events import NewEvent
 from scheduler.models.ulids import new_ulid
 from scheduler.podspec import Pod
 from scheduler.queries.gangs import open_gangs
 from scheduler.queries.rejections import fields_nobody_honours, reasons_to_reject
 from scheduler.spelling import Problems, spelled
-from scheduler.states import EventKind, JobState
+from scheduler.states import JobState
 
 BATCH = 5_000
 """Rows in one INSERT."""
@@ -94,7 +93,8 @@ def submit_jobs(
     created = _insert(jobs)
     _write_specs(jobs, items, created)
     first = _first_by_client_id(found, jobs, created)
-    Event.objects.append(_events(jobs, created))  # last: it takes the numbers of the job set
+    new = (job for job in jobs if job.id in created)
+    Event.objects.append(events_of_new(new))  # last: it takes the numbers of the job set
     return [
         SubmittedJob(
             job_id=job.id if job.id in created else first[job.client_id or ""],
@@ -265,21 +265,3 @@ def _first_by_client_id(queue: Queue, jobs: Iterable[Job], created: set[str]) ->
     repeated = {job.client_id for job in jobs if job.id not in created and job.client_id}
     rows = Job.objects.filter(queue=queue, client_id__in=repeated).values_list("client_id", "id")
     return {client_id or "": job_id for client_id, job_id in rows}
-
-
-def _events(jobs: Iterable[Job], created: set[str]) -> list[NewEvent]:
-    return [
-        NewEvent(
-            job_set_id=job.job_set_id, job_id=job.id, kind=kind, created=job.submitted_at, payload=payload
-        )
-        for job in jobs
-        if job.id in created
-        for kind, payload in _told(job)
-    ]
-
-
-def _told(job: Job) -> Iterable[tuple[EventKind, dict[str, Any]]]:
-    yield EventKind.SUBMITTED, {}
-    yield EventKind.QUEUED, {}
-    if job.state == JobState.REJECTED:
-        yield EventKind.FAILED, client_events.rejected(job.rejected_because)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scheduler.client_events import wire_time
 from scheduler.errors import Invalid, NotFound
 from scheduler.fields import is_line
 from scheduler.models import Event, JobSet, Queue
@@ -56,7 +57,7 @@ def job_set_event(row: Event, *, queue: str, job_set: str) -> JobSetEvent:
         "jobId": row.job_id,
         "jobSetId": job_set,
         "queue": queue,
-        "created": row.created.isoformat().replace("+00:00", "Z"),
+        "created": wire_time(row.created),
         **row.payload,
     }
     return JobSetEvent(id=row.number, message={row.kind: fields})

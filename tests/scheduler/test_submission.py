@@ -56,6 +56,20 @@ def test_a_submitted_job_is_queued_with_its_spec_its_resources_and_two_events() 
     assert JobSet.objects.get().last_event == 2
 
 
+def test_the_event_of_a_submission_carries_the_job_as_it_came_but_for_its_pod_spec() -> None:
+    make_queue()
+    submit(items(priority=3, namespace="team", annotations={"a": "b"}, labels={"c": "d"}, clientId="mine"))
+    [told, _] = [event.message for event in events_after("nightly", "set").events]
+    job = Job.objects.get()
+    created = job.submitted_at.isoformat().replace("+00:00", "Z")
+    assert told["submitted"]["created"] == created
+    assert told["submitted"]["job"] == {
+        "id": job.id, "clientId": "mine0", "jobSetId": "set", "queue": "nightly", "namespace": "team",
+        "labels": {"c": "d"}, "annotations": {"a": "b"}, "owner": "alice", "priority": 3,
+        "priorityClassName": "armada-default", "created": created,
+    }  # fmt: skip
+
+
 def test_jobs_are_answered_and_go_in_the_order_of_the_file() -> None:
     make_queue()
     submitted = submit(items(30, clientId="c"))
