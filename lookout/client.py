@@ -38,7 +38,7 @@ from lookout.wire.errors import (
     UnexpectedAnswer,
     Unsendable,
 )
-from lookout.wire.history import Filters, History, filters_in
+from lookout.wire.history import Filters, History, filters_in, filters_of_address
 from lookout.wire.life import Cancelled, JobSelection, LifeOfJobs, Preempting, Reprioritized
 from lookout.wire.segments import segment as _segment
 from lookout.wire.statistics import (
@@ -111,6 +111,7 @@ __all__ = [
     "UnexpectedAnswer",
     "Unsendable",
     "filters_in",
+    "filters_of_address",
 ]
 
 TIMEOUT_SECONDS = 30.0

@@ -50,8 +50,11 @@ class Role(StrEnum):
 class NotPermitted(Exception):
     """You may not do this."""
 
-    def __init__(self, actor: "Actor", wanted: str) -> None:
-        super().__init__(f"'{actor.name}' lacks the permission {wanted}. Ask an operator for it.")
+    def __init__(self, actor: "Actor", wanted: str, *, queue: str = "") -> None:
+        """`queue` is one of several, where the others are the actor's."""
+        lacks = f"'{actor.name}' lacks the permission {wanted}."
+        fix = f"Jobs of queue '{queue}' are meant too. Name your queues, or ask an operator for it."
+        super().__init__(f"{lacks} {fix if queue else 'Ask an operator for it.'}")
         self.wanted = wanted
 
 

@@ -1,4 +1,4 @@
-"""Commands that change jobs: cancel, reprioritize, preempt; by id, or by where the jobs are."""
+"""Commands that change jobs: cancel, reprioritize, preempt; by id, by where the jobs are, or by a filter."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import click
 
 from lookout.cli import words
 from lookout.cli.printing import say
-from lookout.client import JobSelection
+from lookout.client import JobSelection, filters_of_address
 
 STATES = ("queued", "leased", "pending", "running")
 """States of jobs that something can be asked of."""
@@ -27,7 +27,7 @@ def _several(choices: Sequence[str] = ()) -> Any:
 
 
 def _chosen(command: Callable[..., None]) -> Callable[..., None]:
-    """Jobs by id, or the options that say where they are; the command gets them as `jobs`."""
+    """Jobs by id, or the options that say which they are; the command gets them as `options`."""
     options = [
         click.argument("ids", nargs=-1, metavar="[JOB]…"),
         click.option("--queue", default="", metavar="NAME", help="All jobs of this queue."),
@@ -48,6 +48,13 @@ def _chosen(command: Callable[..., None]) -> Callable[..., None]:
             metavar="A,B",
             help="Only of these priority classes.",
         ),
+        click.option(
+            "--filter",
+            "filters",
+            multiple=True,
+            metavar="FILTER",
+            help="All jobs of this filter, as the address of the list of jobs has it: 'queue=nightly&category.any=oom'.",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -62,9 +69,12 @@ def _jobs(ids: tuple[str, ...], options: dict[str, Any]) -> Sequence[str] | JobS
         node=options["node"],
         states=options["job_states"],
         priority_classes=options["priority_classes"],
+        filters=filters_of_address("&".join(options["filters"])),
     )
     if bool(ids) == bool(selection.json):
-        raise click.UsageError("Name jobs, or say where they are with --queue or --executor: one of the two.")
+        raise click.UsageError(
+            "Name jobs, or say which they are with --queue, --executor or --filter: one of the two."
+        )
     return ids or selection
 
 

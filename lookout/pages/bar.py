@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from lookout.filters import address_of, pairs_in
-from scheduler.filters import JOBS, Condition, JobFilter, Pair, pairs_of, written_value
+from scheduler.filters import JOBS, Condition, JobFilter, Pair, pairs_of, said
 from scheduler.queries.jobs import StateCounts
 from scheduler.states import JobState
 
@@ -15,12 +15,6 @@ LOOK = ("sort", "columns")
 """Parameters that say how the list looks: they stay whatever is filtered."""
 BESIDES = ("cursor", *LOOK, "filter", "match", "value")
 """Parameters of the page that are no filters: where it begins, how it looks, and the form that adds a filter."""
-RELATIONS = {
-    "=": "is", "!=": "is not", "^=": "starts with", "!^=": "does not start with", "*=": "contains",
-    "!*=": "does not contain", ">": "above", ">=": "from", "<": "below", "<=": "up to", "?=": "has a value",
-    "!?=": "has no value",
-}  # fmt: skip
-"""The comparisons of the filter language as chips and the form say them."""
 _STRICT = (">", "<")
 _SINGLE = (">", ">=", "<", "<=", "?=", "!?=")
 _SHOWN_FIRST = (JobState.FAILED, JobState.RUNNING, JobState.QUEUED, JobState.LEASED, JobState.PENDING)
@@ -91,19 +85,14 @@ def _chip(wanted: JobFilter, condition: Condition, look: Mapping[str, str]) -> C
     others = JobFilter(tuple(each for each in wanted if each != condition))
     field = JOBS.field(condition.field, condition.scope)
     assert field is not None
+    label, relation, values = said(condition)
     return Chip(
-        label=f"{field.label} {condition.key}" if condition.key else field.label,
-        relation=_relation(condition),
-        values=tuple(written_value(field.kind, value) for value in condition.values),
+        label=label,
+        relation=relation,
+        values=values,
         open=jobs_address(pairs_of(wanted), **look, filter=field.asked_as),
         remove=jobs_address(pairs_of(others), **look),
     )
-
-
-def _relation(condition: Condition) -> str:
-    if condition.field == "text":
-        return "contains"
-    return RELATIONS[f"{'!' * condition.negated}{condition.match}"]
 
 
 def tally(wanted: JobFilter, found: StateCounts, look: Mapping[str, str]) -> list[Tally]:

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_safe
 from lookout.filters import address_of, job_filter
 from lookout.pages.bar import (
     BESIDES,
-    RELATIONS,
     chips,
     filters_of,
     jobs_address,
@@ -25,7 +24,17 @@ from lookout.pages.job_lines import line_of
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
 from scheduler.errors import Invalid, NotFound, TooMuchAsked
-from scheduler.filters import JOBS, FilterInvalid, FilterProblem, JobFilter, Order, Pair, order_of, pairs_of
+from scheduler.filters import (
+    JOBS,
+    RELATIONS,
+    FilterInvalid,
+    FilterProblem,
+    JobFilter,
+    Order,
+    Pair,
+    order_of,
+    pairs_of,
+)
 from scheduler.filters.orders import NEWEST_JOBS
 from scheduler.models import Job
 from scheduler.models.clock import database_now

@@ -1,6 +1,6 @@
 """Questions before jobs are cancelled, reprioritised or preempted: one job, or those of the filter in the address."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +21,19 @@ from scheduler.actors import Actor, Permission, QueueVerb
 from scheduler.cancelling import cancel_jobs, cancel_selected
 from scheduler.configured import configuration
 from scheduler.errors import Invalid
-from scheduler.filters import FilterInvalid, JobFilter, Match, pairs_of
+from scheduler.filters import FilterInvalid, JobFilter, pairs_of, text_of
 from scheduler.models import Job, Queue
 from scheduler.preempting import preempt_jobs, preempt_selected
-from scheduler.queries.jobs import find_job, state_counts
+from scheduler.queries.chosen import NARROW
+from scheduler.queries.jobs import find_job, open_counts
+from scheduler.queries.patience import within
 from scheduler.reprioritising import reprioritize_jobs, reprioritize_selected
 from scheduler.selection import OPEN_JOB_STATES, Selection
 from scheduler.states import JobState
 
 READ = ["GET", "HEAD", "POST"]
+MOST_COUNTED = 100_000
+"""Of what a filter means, in the question."""
 _MAY = {
     Word.CANCEL: (QueueVerb.CANCEL, Permission.CANCEL_ANY_JOBS),
     Word.REPRIORITIZE: (QueueVerb.REPRIORITIZE, Permission.REPRIORITIZE_ANY_JOBS),
@@ -56,13 +60,10 @@ class Ask:
         return self.word is not Word.REPRIORITIZE
 
 
-def _may(word: Word, of: Job | Selection, actor: Actor) -> bool:
-    """Whether the verb would let this person do it. Whoever may do it anywhere costs no look at the queue."""
+def _may(word: Word, actor: Actor, queues: Iterable[Queue]) -> bool:
+    """Whether the verb would let this person do it in all these queues."""
     verb, permission = _MAY[word]
-    if permission in actor.permissions:
-        return True
-    queue = of.queue if isinstance(of, Job) else Queue.objects.filter(name=of.queue).first()
-    return queue is not None and queue.allows(actor, verb)
+    return permission in actor.permissions or all(queue.allows(actor, verb) for queue in queues)
 
 
 def asks_of(job: Job, actor: Actor) -> list[Ask]:
@@ -71,7 +72,7 @@ def asks_of(job: Job, actor: Actor) -> list[Ask]:
         return []
     wanted = [Word.REPRIORITIZE, *([Word.PREEMPT] if gives_way(job) else []), Word.CANCEL]
     return [
-        Ask(word=word, address=reverse(f"{word}-job", args=[job.id]), may=_may(word, job, actor))
+        Ask(word=word, address=reverse(f"{word}-job", args=[job.id]), may=_may(word, actor, [job.queue]))
         for word in wanted
     ]
 
@@ -83,29 +84,33 @@ def gives_way(job: Job) -> bool:
 
 
 def asks_of_list(wanted: JobFilter, actor: Actor) -> list[Ask]:
-    """What can be asked of all jobs of the list, as far as this person may."""
-    selection = selection_of(wanted)
-    if selection is None:
+    """What can be asked of all jobs of the list, as far as this person may.
+
+    Nothing of all jobs there are, nor where only states are meant in which nothing can be asked.
+    """
+    states = wanted.values("state") or OPEN_JOB_STATES
+    if not wanted or not set(states) & set(OPEN_JOB_STATES):
         return []
-    filters = address_of(pairs_of(wanted))
+    filters, theirs = address_of(pairs_of(wanted)), _queues_meant(wanted, actor)
     return [
         Ask(word=word, address=reverse(f"{word}-jobs") + filters, what=" all")
         for word in Word
-        if _may(word, selection, actor)
+        if any(_may(word, actor, queues) for queues in theirs)
     ]
 
 
-def selection_of(wanted: JobFilter) -> Selection | None:
-    """What a filter of the list selects for a verb; None where it says more than a selection can."""
-    named: dict[str, tuple[str, ...]] = {"queue": (), "jobSet": (), "state": ()}
-    for condition in wanted:
-        if condition.name not in named or condition.negated or condition.match is not Match.EQUALS:
-            return None
-        named[condition.name] = tuple(str(value) for value in condition.values)
-    queues, job_sets, states = named.values()
-    if len(queues) != 1 or len(job_sets) > 1 or not set(states) <= set(OPEN_JOB_STATES):
-        return None
-    return Selection(queue=queues[0], job_set="".join(job_sets), states=states)
+def _queues_meant(wanted: JobFilter, actor: Actor) -> list[list[Queue]]:
+    """Sets of queues, of which one must be all theirs: those that are named, or else any single one.
+
+    Nobody's queues are looked at for those who may do everything everywhere.
+    """
+    if {permission for _, permission in _MAY.values()} <= actor.permissions:
+        return [[]]
+    named = wanted.values("queue")
+    if named:
+        found = list(Queue.objects.filter(name__in=named))
+        return [found] if len(found) == len(named) else []
+    return [[queue] for queue in Queue.objects.all()]
 
 
 @require_http_methods(READ)
@@ -123,18 +128,23 @@ def of_job(request: PageRequest, job_id: str, word: Word) -> HttpResponse:
 @page
 def of_selection(request: PageRequest, word: Word) -> HttpResponse:
     """The question about the jobs of the filter in the address; sent, it is done to all of them."""
+    wanted = _wanted(request)
+    if request.method != "POST":
+        return _ask_of_selection(request, wanted, word)
+    done = until_done(_selected(word, Selection(filter=text_of(wanted)), request))
+    _tell(request, words.done_to_many(done), word)
+    return redirect(jobs_address(filters_of(request.GET)))
+
+
+def _wanted(request: PageRequest) -> JobFilter:
+    """The filter in the address. Raises Invalid, also for none: nothing means nothing, not everything."""
     try:
         wanted = job_filter(request.GET)
     except FilterInvalid as error:
         raise Invalid(str(error)) from error
-    selection = selection_of(wanted)
-    if selection is None:
-        raise Invalid("Filter by one queue, at most one job set, and states of jobs that have not ended.")
-    if request.method != "POST":
-        return _ask_of_selection(request, wanted, selection, word)
-    done = until_done(_selected(word, selection, request))
-    _tell(request, words.done_to_many(done), word)
-    return redirect(jobs_address(filters_of(request.GET)))
+    if not wanted:
+        raise Invalid("Filter the list of jobs first: what is done is done to all that the filter means.")
+    return wanted
 
 
 def _ask_of_job(request: PageRequest, job: Job, word: Word) -> HttpResponse:
@@ -149,14 +159,12 @@ def _ask_of_job(request: PageRequest, job: Job, word: Word) -> HttpResponse:
     return _show(request, context, word)
 
 
-def _ask_of_selection(
-    request: PageRequest, wanted: JobFilter, selection: Selection, word: Word
-) -> HttpResponse:
-    counts = state_counts(wanted, bound=1_000_000).counts
-    found = {JobState(state): counts[JobState(state)] for state in selection.open_states}
+def _ask_of_selection(request: PageRequest, wanted: JobFilter, word: Word) -> HttpResponse:
+    with within(narrow=NARROW):
+        found = open_counts(wanted, bound=MOST_COUNTED)
     filters = filters_of(request.GET)
     context = {
-        "asked": words.question_about_many(word, selection, found),
+        "asked": words.question_about_many(word, wanted, found),
         "crumbs": [],
         "action": reverse(f"{word}-jobs") + address_of(filters),
         "back": jobs_address(filters),

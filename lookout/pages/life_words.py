@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scheduler.cancelling import Cancelled
+from scheduler.filters import JobFilter, in_words
 from scheduler.models import Job
 from scheduler.preempting import Preempting
+from scheduler.queries.jobs import StateCounts
 from scheduler.reprioritising import Reprioritized
-from scheduler.selection import Selection
 from scheduler.states import JobState
 
 type Done = Cancelled | Reprioritized | Preempting
@@ -29,7 +30,7 @@ class Line:
     state: JobState
     what: str
     count: int | None = None
-    """None for the one job there is."""
+    """None for the one job there is, and for more than were counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +43,8 @@ class Question:
     """The words of the way back."""
     do: str
     """The words of the way on."""
+    meant: str = ""
+    """The filter in words, where many are asked about."""
 
 
 VERB = {Word.CANCEL: "Cancel", Word.REPRIORITIZE: "Reprioritise", Word.PREEMPT: "Preempt"}
@@ -60,17 +63,20 @@ def question_about_one(word: Word, job: Job) -> Question:
     )
 
 
-def question_about_many(word: Word, selection: Selection, counts: Mapping[JobState, int]) -> Question:
-    """Before it is done to all jobs of a selection; `counts` has its states."""
-    what = _jobs(sum(counts.values()))
-    of = f"{selection.job_set} in {selection.queue}" if selection.job_set else selection.queue
+def question_about_many(word: Word, wanted: JobFilter, found: StateCounts) -> Question:
+    """Before it is done to all open jobs of a filter, as far as they were counted."""
+    total = sum(found.counts.values())
+    what = _jobs(total) if found.is_exact else f"more than {_jobs(total - 1)}"
     return Question(
-        head=f"{VERB[word]} {what} of {of}?",
+        head=f"{VERB[word]} {what}?",
+        meant=in_words(wanted),
         lines=[
             Line(
-                state=state, count=count, what=_what(word, state, whose="each run", grace=", with its grace")
+                state=state,
+                count=count if found.is_exact else None,
+                what=_what(word, state, whose="each run", grace=", with its grace"),
             )
-            for state, count in counts.items()
+            for state, count in found.counts.items()
             if count
         ],
         keep="Keep them",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
+from urllib.parse import parse_qsl
 
 from lookout.wire.connection import Connection
 from lookout.wire.views import Decision, Job, Run
@@ -67,5 +68,13 @@ def filters_in(words: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for word in words:
         name, _, value = word.partition("=")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def filters_of_address(text: str) -> dict[str, list[str]]:
+    """Filters as they stand in the address of a list of jobs: `queue=nightly&node.last!=gpu-07`."""
+    found: dict[str, list[str]] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
         found.setdefault(name, []).append(value)
     return found

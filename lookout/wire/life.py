@@ -1,15 +1,17 @@
 """What can be asked of jobs that are there: to end, to give way, to go by another priority."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
+from urllib.parse import urlencode
 
 from lookout.wire.connection import Connection
+from lookout.wire.history import Filters, as_query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSelection:
-    """Jobs by where they are: of a queue, with a run on an executor, or both. All that is named must hold."""
+    """Jobs of a queue, with a run on an executor, or of filters. All that is named must hold."""
 
     queue: str = ""
     job_set_id: str = ""
@@ -17,6 +19,7 @@ class JobSelection:
     node: str = ""
     states: tuple[str, ...] = ()
     priority_classes: tuple[str, ...] = ()
+    filters: Filters = field(default_factory=dict)
 
     @property
     def json(self) -> dict[str, Any]:
@@ -28,6 +31,7 @@ class JobSelection:
             "node": self.node,
             "states": list(self.states),
             "priorityClasses": list(self.priority_classes),
+            "filter": urlencode(as_query(self.filters), doseq=True),
         }
         return {name: value for name, value in named.items() if value}
 

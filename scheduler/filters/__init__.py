@@ -20,10 +20,11 @@ from scheduler.filters.reading import (
     run_filter_of,
     text_of,
 )
+from scheduler.filters.wording import RELATIONS, in_words, said
 
 __all__ = [
-    "DECISIONS", "JOBS", "MOST_CONDITIONS", "MOST_VALUES", "RUNS", "Ago", "Condition", "DecisionFilter", "Filter",
+    "DECISIONS", "JOBS", "MOST_CONDITIONS", "MOST_VALUES", "RELATIONS", "RUNS", "Ago", "Condition", "DecisionFilter", "Filter",
     "FilterField", "FilterInvalid", "FilterProblem", "Grammar", "JobFilter", "Kind", "Match", "Order", "Pair", "RunFilter",
-    "Scope", "SortKey", "Value", "decision_filter_of", "job_filter_of", "order_of", "pairs_of", "run_filter_of", "text_of",
+    "Scope", "SortKey", "Value", "decision_filter_of", "in_words", "job_filter_of", "order_of", "pairs_of", "run_filter_of", "said", "text_of",
     "written_value",
 ]  # fmt: skip

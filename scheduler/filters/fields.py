@@ -166,11 +166,15 @@ _ALWAYS_DECIDED = ("verdict", "policy", "policyVersion")
 
 
 def _in_scope(field: FilterField, scope: Scope) -> FilterField:
-    labels = {Scope.ANY: f"Any {_lower(field.label)}", Scope.LAST: f"Last {_lower(field.label)}"}
+    labels = {
+        Scope.ANY: f"Any {in_a_sentence(field.label)}",
+        Scope.LAST: f"Last {in_a_sentence(field.label)}",
+    }
     return replace(field, scope=scope, label=labels[scope])
 
 
-def _lower(label: str) -> str:
+def in_a_sentence(label: str) -> str:
+    """A label in the middle of other words."""
     return label if label[:2].isupper() else label[:1].lower() + label[1:]
 
 

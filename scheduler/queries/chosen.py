@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from scheduler.actors import Actor, Permission, QueueVerb
+from scheduler.actors import Actor, NotPermitted, Permission, QueueVerb
 from scheduler.errors import Invalid, NotFound
 from scheduler.models import Executor, Job, Node, Queue, Run
 from scheduler.models.bulk import among
 from scheduler.models.ulids import ulid_of, uuid_of
+from scheduler.queries.meaning import jobs_where
+from scheduler.queries.patience import within
 from scheduler.selection import Selection
 from scheduler.states import ACTIVE_RUN_STATES
 
@@ -18,6 +20,7 @@ MAX_JOBS = 10_000
 BATCH = 5_000
 """Jobs of a selection in one transaction: half a second where nothing else goes on."""
 MAX_REASON_LENGTH = 2_000
+NARROW = "Such jobs take too long to find. Narrow the filter: name a queue, a job set, or a time such as submitted>=-1d."
 _LEFT_OUT = (
     "annotations", "labels", "resources", "node_selector", "affinity", "tolerations", "avoided_nodes",
 )  # fmt: skip
@@ -61,14 +64,18 @@ def lock_named(job_ids: Sequence[str], *, verb: QueueVerb, actor: Actor) -> Chos
 def lock_selected(selection: Selection, *, verb: QueueVerb, actor: Actor, besides: Q | None = None) -> Chosen:
     """The next jobs of a selection, BATCH at most. `besides` must hold as well.
 
-    Raises NotPermitted, then Invalid, then NotFound for a queue, executor
-    or node that does not exist.
+    Raises NotPermitted, also where a filter means jobs of queues in which the actor may not, then Invalid, then
+    NotFound for a queue, executor or node that does not exist, and TooMuchAsked.
     """
-    _require(selection.queue, verb, actor)
+    allowed = _require(selection, verb, actor)
     selection.check()
     _must_exist(selection)
     wanted = _wanted(selection) & (besides or Q())
-    ids = list(Job.objects.filter(wanted).values_list("id", flat=True)[:BATCH])
+    with within(narrow=NARROW):
+        if allowed is not None:
+            _refuse_elsewhere(wanted, allowed, verb, actor)
+            wanted &= Q(queue__in=allowed)  # others may come between the two statements
+        ids = list(Job.objects.filter(wanted).values_list("id", flat=True)[:BATCH])
     # They may have moved on before they were locked: what is asked of them must still hold.
     jobs = _locked(Job.objects.filter(wanted, id__in=among(map(uuid_of, ids))))
     return Chosen(list(jobs), selected=str(selection), more=len(ids) == BATCH)
@@ -115,10 +122,26 @@ def _queues_of(jobs: Iterable[Job]) -> Collection[Queue]:
     return {job.queue_id: job.queue for job in jobs}.values()
 
 
-def _require(queue: str, verb: QueueVerb, actor: Actor) -> None:
-    """Without a queue that allows it, it takes the permission for any jobs."""
-    if not any(found.allows(actor, verb) for found in Queue.objects.filter(name=queue)):
-        actor.require(_ANY_JOBS[verb])
+def _require(selection: Selection, verb: QueueVerb, actor: Actor) -> set[str] | None:
+    """The queues that the filter must keep to; None where it may mean any. Raises NotPermitted.
+
+    Without a queue that allows it, or a filter that may mean only such, it takes the permission for any jobs.
+    """
+    if _ANY_JOBS[verb] in actor.permissions:
+        return None
+    queues = Queue.objects.filter(name=selection.queue) if selection.queue else Queue.objects.all()
+    allowed = {queue.name for queue in queues if queue.allows(actor, verb)}
+    if not allowed or not (selection.queue or selection.filter):
+        raise NotPermitted(actor, _ANY_JOBS[verb])
+    return None if selection.queue else allowed
+
+
+def _refuse_elsewhere(wanted: Q, allowed: set[str], verb: QueueVerb, actor: Actor) -> None:
+    """Raises NotPermitted where jobs of other queues are meant: all or none."""
+    others = Job.objects.filter(wanted).exclude(queue__in=allowed)
+    queue = others.values_list("queue", flat=True).first()
+    if queue is not None:
+        raise NotPermitted(actor, _ANY_JOBS[verb], queue=queue)
 
 
 def _must_exist(selection: Selection) -> None:
@@ -132,7 +155,7 @@ def _must_exist(selection: Selection) -> None:
 
 
 def _wanted(selection: Selection) -> Q:
-    wanted = Q(state__in=selection.open_states)
+    wanted = Q(state__in=selection.open_states) & jobs_where(selection.wanted)
     if selection.queue:
         wanted &= Q(queue=selection.queue)
     if selection.job_set:

@@ -12,7 +12,7 @@ from django.db import connection
 
 from policies.failures import Failure
 from scheduler.errors import NotFound
-from scheduler.filters import JobFilter, Order
+from scheduler.filters import Condition, JobFilter, Order
 from scheduler.filters.orders import NEWEST_JOBS
 from scheduler.models import Decision, Event, Job, JobSpec, Run, RunOutput
 from scheduler.models.ulids import uuid_of
@@ -23,6 +23,7 @@ from scheduler.queries.listings import find_jobs, list_jobs
 from scheduler.queries.queues import attached_policies
 from scheduler.queries.sentences import decision_sentences
 from scheduler.queries.waiting import reasons_for_waiting, waiting_because
+from scheduler.selection import OPEN_JOB_STATES
 from scheduler.states import JobState
 
 EVENTS_SHOWN = 200
@@ -142,6 +143,14 @@ def state_counts(wanted: JobFilter, *, bound: int = BOUND) -> StateCounts:
     if not is_exact and not everywhere:
         counted, is_exact = _totals_by_state(), True
     return StateCounts(counts=dict.fromkeys(JobState, 0) | counted, is_exact=is_exact)
+
+
+def open_counts(wanted: JobFilter, *, bound: int) -> StateCounts:
+    """How many jobs of the filter are in each open state, of those that it names, counted up to `bound` in all."""
+    is_open = Condition(field="state", values=OPEN_JOB_STATES)
+    counted = _counted_by_state(wanted & JobFilter((is_open,)), bound + 1)
+    total = sum(counted.values())
+    return StateCounts(counts=dict.fromkeys(OPEN_JOB_STATES, 0) | counted, is_exact=total <= bound)
 
 
 def _counted_by_state(wanted: JobFilter, most: int) -> dict[JobState, int]:

@@ -12,7 +12,7 @@ from scheduler.models import Job
 from scheduler.queries import chosen
 from scheduler.states import JobState
 from tests.api.caller import Caller, caller
-from tests.factories import make_executor, make_job, make_run
+from tests.factories import make_executor, make_job, make_queue, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -35,6 +35,21 @@ def test_a_job_set_is_cancelled_by_its_states(alice: Caller) -> None:
     assert alice.post("v1/jobs/cancel", {"queue": "nightly", "jobSetId": "a"}).body["cancelling"] == [
         running.id
     ]
+
+
+def test_all_that_a_filter_means_is_asked_for_and_what_it_may_not_mean_is_named(alice: Caller) -> None:
+    executor = make_executor()
+    here, there = (make_run(make_job(), executor=executor, node=f"local-{n}").job for n in (1, 2))
+    make_queue("his", owners=["bob"])
+    make_job("his")
+    body = {"filter": "node.last!=local-2&owner=alice"}
+    refused = alice.post("v1/jobs/cancel", body)
+    assert (refused.status, refused.error["code"]) == (403, "not_permitted")
+    assert "Jobs of queue 'his' are meant too" in refused.error["message"]
+    done = alice.post("v1/jobs/cancel", {"filter": "node.last!=local-2&executor.any=local"})
+    assert done.body["cancelling"] == [here.id]
+    done = alice.post("v1/jobs/reprioritize", {"queue": "nightly", "filter": "owner=alice", "priority": 3})
+    assert done.body["reprioritized"] == [there.id]
 
 
 def test_more_jobs_than_one_transaction_takes_are_one_request(
@@ -103,6 +118,12 @@ BODIES: list[dict[str, Any]] = [
     {"queue": "nightly\x00"},
     {"queue": "nightly", "nodes": []},
     {"jobIds": "x"},
+    {"filter": ""},
+    {"filter": "queue="},
+    {"filter": "nonsense=1"},
+    {"filter": ["queue=nightly"]},
+    {"filter": "queue=nightly", "jobIds": []},
+    {"filter": f"queue={'n' * 17_000}"},
 ]
 
 

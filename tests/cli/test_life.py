@@ -1,6 +1,7 @@
 """`tack cancel`, `reprioritize`, `preempt`: what is sent, and what people read."""
 
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -34,6 +35,19 @@ def test_a_selection_is_sent_as_it_is_named_and_counted(server: SmallServer, tac
         "states": ["queued", "running"],
         "reason": "",
     }
+
+
+def test_a_filter_is_sent_as_the_address_of_the_list_has_it(server: SmallServer, tack: Tack) -> None:
+    server.on("POST jobs/cancel", {"cancelled": ["a"], "cancelling": [], "unchanged": []})
+    said = tack(
+        "cancel", "--filter", "queue=nightly&node.last!=gpu-07", "--filter", "error.any*=no space&retries>1"
+    )
+    assert said.out == "Cancelled 1 job\n"
+    sent = server.asked[0].body
+    assert sent == {"filter": sent["filter"], "reason": ""}
+    assert parse_qsl(sent["filter"], keep_blank_values=True) == [
+        ("queue", "nightly"), ("node.last!", "gpu-07"), ("error.any*", "no space"), ("retries>1", ""),
+    ]  # fmt: skip
 
 
 def test_preempt_asks_for_a_node_of_an_executor(server: SmallServer, tack: Tack) -> None:
@@ -80,6 +94,8 @@ def test_a_selection_without_jobs_is_told(server: SmallServer, tack: Tack) -> No
         ("preempt",),
         ("reprioritize", "--priority", "1"),
         ("cancel", "a", "--queue", "nightly"),
+        ("cancel", "a", "--filter", "queue=nightly"),
+        ("cancel", "--filter", ""),
         ("cancel", "--queue", "nightly", "--job-states", "failed"),
         ("reprioritize", "a"),
         ("reprioritize", "a", "--priority", "-1"),

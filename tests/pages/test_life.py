@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from lookout.pages import life
 from lookout.templatetags.signs import state_class
 from scheduler.models import Event, Job
 from scheduler.states import JobState, RunState
@@ -92,7 +93,8 @@ def test_all_jobs_of_a_filter_are_cancelled_after_a_question(as_olga: Client) ->
     question = page_of(as_olga, address).links["Cancel all…"]
     assert question == "/cancel-jobs?queue=nightly&jobSet=a"
     asked = page_of(as_olga, question)
-    assert "Cancel 3 jobs of a in nightly?" in asked.words
+    assert "Cancel 3 jobs?" in asked.words
+    assert "of which this is true: queue is nightly; job set is a." in asked.words
     assert "queued 2 never starts" in asked.words
     assert "running 1 each run is stopped, with its grace" in asked.words
     assert as_olga.get(question, headers=HTMX).content.strip().startswith(b'<h2 id="dialog-head">')
@@ -123,27 +125,58 @@ def test_all_runs_of_a_queue_that_may_are_asked_to_give_way(as_olga: Client) -> 
     assert "1 job asked to give way." in page_of(as_olga, "/jobs?queue=nightly").words
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [
-        "",
-        "?queue=nightly&queue=weekly",
-        "?queue=nightly&state=failed",
-        "?queue=nightly&text=x",
-        "?state=queued",
-    ],
-)
-def test_a_filter_that_says_more_than_a_selection_offers_nothing_and_is_refused(
+def test_any_filter_is_asked_about_in_words_and_done_to_all_it_means(as_olga: Client) -> None:
+    jobs = [make_job(queue, owner=owner) for queue in ("nightly", "weekly") for owner in ("bob", "carol")]
+    question = page_of(as_olga, "/jobs?owner=bob&queue!=other&retries<=2").links["Reprioritise all…"]
+    asked = page_of(as_olga, question)
+    assert "Reprioritise 2 jobs?" in asked.words
+    assert "owner is bob; queue is not other; retries up to 2." in asked.words
+    as_olga.post(question, {"priority": "3"})
+    assert set(Job.objects.filter(priority=3)) == {jobs[0], jobs[2]}
+
+
+def test_more_jobs_than_are_counted_are_asked_about_all_the_same(
+    as_olga: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "MOST_COUNTED", 2)
+    for _ in range(3):
+        make_job()
+    asked = page_of(as_olga, "/cancel-jobs?queue=nightly")
+    assert "Cancel more than 2 jobs?" in asked.words
+    assert "queued never starts" in asked.words
+
+
+@pytest.mark.parametrize("filters", ["", "?state=failed", "?queue=nightly&state=failed&state=succeeded"])
+def test_nothing_is_offered_of_all_jobs_there_are_nor_of_those_that_have_ended(
     as_olga: Client, filters: str
 ) -> None:
-    make_job(), make_job("weekly")
+    make_job(), make_job(state=JobState.FAILED)
     links = page_of(as_olga, f"/jobs{filters}").links
     assert not [words for words in links if " all…" in words]
     for word in ("cancel", "reprioritize", "preempt"):
-        for answer in (as_olga.get(f"/{word}-jobs{filters}"), as_olga.post(f"/{word}-jobs{filters}")):
+        as_olga.post(f"/{word}-jobs{filters}", {"priority": "1"})
+    assert set(Job.objects.values_list("state", "priority")) == {("queued", 0), ("failed", 0)}
+
+
+def test_a_filter_that_means_nothing_is_refused(as_olga: Client) -> None:
+    for filters, why in (
+        ("", "Filter the list of jobs first"),
+        ("?nonsense=1", "There is no filter 'nonsense'"),
+    ):
+        for answer in (as_olga.get(f"/cancel-jobs{filters}"), as_olga.post(f"/cancel-jobs{filters}")):
             assert answer.status_code == 400
-            assert "Filter by one queue" in seen(answer).words
+            assert why in seen(answer).words
+
+
+def test_whose_queues_they_are_not_all_is_told_so_and_nothing_is_done(as_bob: Client) -> None:
+    make_queue("his", owners=["bob"]), make_queue("hers", owners=["alice"])
+    make_job("his", owner="bob"), make_job("hers", owner="bob")
+    assert "Cancel all…" in page_of(as_bob, "/jobs?owner=bob").links
+    refused = as_bob.post("/cancel-jobs?owner=bob")
+    assert refused.status_code == 403
+    assert "Jobs of queue 'hers' are meant too." in seen(refused).words
     assert set(Job.objects.values_list("state", flat=True)) == {"queued"}
+    assert "Cancel all…" not in page_of(as_bob, "/jobs?owner=bob&queue=his&queue=hers").links
 
 
 def test_who_may_not_is_offered_nothing_and_refused(as_bob: Client) -> None:

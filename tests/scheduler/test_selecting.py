@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.actors import Actor, NotPermitted
@@ -68,6 +69,47 @@ def test_priority_classes_narrow_what_is_meant(alice: Actor) -> None:
     assert cancel(alice, queue="nightly", priority_classes=("batch", "other")).cancelled == (batch.id,)
 
 
+def test_all_that_a_filter_means_is_cancelled_and_the_change_log_says_it_in_words(olga: Actor) -> None:
+    jobs = [make_run(make_job(queue), state=RunState.FAILED).job.id for queue in ("a", "b", "a")]
+    Job.objects.filter(id__in=jobs[:2]).update(state=JobState.QUEUED)
+    Run.objects.update(settled_at=F("ended_at"))
+    make_job("a")
+    done = cancel(olga, filter="category.any=oom&queue^=a&queue^=b&state!=running")
+    assert set(done.cancelled) == set(jobs[:2])
+    assert set(Job.objects.exclude(id__in=jobs[:2]).values_list("state", flat=True)) == {"running", "queued"}
+    told = "any failure is oom; queue starts with a or b; state is not running"
+    assert [change.before for change in Change.objects.all()] == [{"selected": told, "queued": 1}] * 2
+
+
+def test_a_filter_and_all_else_that_is_said_must_hold(olga: Actor) -> None:
+    make_job("nightly", owner="alice"), make_job("weekly", owner="bob")
+    mine = make_job("nightly", owner="bob")
+    assert cancel(olga, queue="nightly", filter="owner=bob", states=("running",)) == Cancelled()
+    assert cancel(olga, queue="nightly", filter="owner=bob").cancelled == (mine.id,)
+
+
+def test_a_filter_that_means_jobs_of_other_peoples_queues_is_refused_and_nothing_done(alice: Actor) -> None:
+    make_queue("hers", owners=["alice"]), make_queue("his", owners=["bob"])
+    jobs = [make_job("hers", owner="alice"), make_job("hers", owner="carol"), make_job("his", owner="carol")]
+    for said in ("owner=carol", "runs=0", "state=queued", "queue=his"):
+        with pytest.raises(NotPermitted, match="Jobs of queue 'his' are meant too"):
+            cancel(alice, filter=said)
+    assert set(Job.objects.values_list("state", flat=True)) == {"queued"}
+    assert cancel(alice, filter="owner=alice").cancelled == (jobs[0].id,)
+    assert cancel(alice, filter="owner=carol&queue!=his").cancelled == (jobs[1].id,)
+
+
+def test_what_a_filter_means_of_jobs_that_are_ending_is_left_alone(
+    olga: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chosen, "BATCH", 2)
+    running = {make_run(make_job()).job.id for _ in range(5)}
+    done = [cancel(olga, filter="state=running&state=cancelling&node.any=local-1") for _ in range(3)]
+    assert {job for each in done for job in each.cancelling} == running
+    assert [each.more for each in done] == [True, True, False]
+    assert cancel(olga, filter="state=cancelling") == Cancelled()
+
+
 def test_the_queues_people_clear_their_queue_and_only_operators_clear_an_executor(
     alice: Actor, bob: Actor, olga: Actor
 ) -> None:
@@ -91,6 +133,11 @@ def test_the_queues_people_clear_their_queue_and_only_operators_clear_an_executo
         ({"states": ("queued",)}, ""),
         ({"queue": "nightly", "states": ("queued", "failed")}, "states[1]"),
         ({"queue": "nightly", "states": ("cancelling",)}, "states[0]"),
+        ({"filter": "queue="}, "filter"),
+        ({"filter": "&"}, "filter"),
+        ({"filter": "nonsense=1"}, "filter"),
+        ({"queue": "nightly", "filter": "state=purple"}, "filter"),
+        ({"filter": "queue=%00"}, "filter"),
     ],
 )
 def test_what_names_no_jobs_is_refused_and_never_means_all(

@@ -26,6 +26,8 @@ class ChosenJobs:
     """Any of queued, leased, pending, running; none means all four."""
     priority_classes: Annotated[tuple[str, ...], AtMost(100)] = ()
     """Of any of these priority classes; none means all."""
+    filter: Annotated[str, AtMost(16_000)] = ""
+    """Jobs of this filter, as it stands in the address of a list of jobs: category.any=oom&node.last!=gpu-07."""
 
     @property
     def selection(self) -> Selection | None:
@@ -37,6 +39,7 @@ class ChosenJobs:
             node=self.node,
             states=self.states,
             priority_classes=self.priority_classes,
+            filter=self.filter,
         )
         if (self.job_ids is None) == (found == Selection()):
             raise Invalid("Name jobs by jobIds or say where they are, one of the two.", path="jobIds")
