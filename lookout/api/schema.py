@@ -12,12 +12,22 @@ from uuid import UUID
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.plumbing import ResolvedComponent
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 
 from lookout.api.bodies import JSON, YAML
 from lookout.api.errors import Refusal
 from lookout.api.filter_schema import filter_parameters
-from lookout.api.shapes import Field, Shaped, bound_of, fields_of, is_list, is_mapping, optional, unmarked
+from lookout.api.shapes import (
+    Field,
+    Shaped,
+    bound_of,
+    encode,
+    fields_of,
+    is_list,
+    is_mapping,
+    optional,
+    unmarked,
+)
 from scheduler.filters import Grammar
 
 type Schema = dict[str, Any]
@@ -47,10 +57,11 @@ def described(
     refusals: tuple[int, ...] = (),
     others: Mapping[Any, Any] | None = None,
     headers: Mapping[str, str] | None = None,
+    example: object = None,
 ) -> Callable[[Any], Any]:
     """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named.
 
-    With `filters` it also takes the fields of the filter language.
+    With `filters` it also takes the fields of the filter language. `example` is an answer, of the shape of `answer`.
     """
     media = (JSON, YAML[0]) if yaml else (JSON,)
     responses = {**({status: _answer(answer)} if answer else {}), **(others or {})}
@@ -70,9 +81,16 @@ def described(
             ],
             request=dict.fromkeys(media, body) if body else None,
             responses=responses,
+            examples=_examples(example, status),
         )(method)
 
     return describe
+
+
+def _examples(value: object, status: int) -> list[OpenApiExample]:
+    if value is None:
+        return []
+    return [OpenApiExample("An answer", encode(value), response_only=True, status_codes=[str(status)])]
 
 
 def _answer(shape: type[Any]) -> Any:

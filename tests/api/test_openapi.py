@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
+from jsonschema import FormatChecker, validate  # type: ignore[import-untyped]
 
 from lookout.api.v1.openapi import openapi
 from tests.api.caller import Caller
@@ -87,3 +88,44 @@ def test_every_schema_that_is_referred_to_is_there() -> None:
     text = json.dumps(openapi())
     named = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
     assert named == set(openapi()["components"]["schemas"])
+
+
+HISTORY = {
+    "listJobs", "getJob", "listRuns", "getRun", "listDecisions", "groupJobs", "failureHeatMap", "groupFailures",
+    "failureDays", "retryStatistics",
+}  # fmt: skip
+
+
+def examples() -> list[tuple[str, Any, Any]]:
+    """Operation, example and schema of every answer that has an example."""
+    return [
+        (operation["operationId"], example["value"], content["schema"])
+        for _, operation in operations()
+        for answer in operation["responses"].values()
+        for content in answer.get("content", {}).values()
+        for example in content.get("examples", {}).values()
+    ]
+
+
+def test_every_question_to_the_history_has_an_example() -> None:
+    assert {name for name, _, _ in examples()} == HISTORY
+
+
+def strict(schema: Any) -> Any:
+    """The same as plain JSON schema, with nothing but what is named."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {name: strict(each) for name, each in schema.items() if name != "nullable"}
+    if "properties" in plain:
+        plain.setdefault("additionalProperties", False)
+    return {"anyOf": [plain, {"type": "null"}]} if schema.get("nullable") else plain
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "schema"), examples(), ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_an_example_is_as_its_schema_says(name: str, value: Any, schema: Any) -> None:
+    components = strict(openapi()["components"])
+    validate(value, {**strict(schema), "components": components}, format_checker=FormatChecker())

@@ -10,6 +10,7 @@ from lookout.api.bodies import MOST_JOB_FILE_BYTES, document_of, query_of
 from lookout.api.endpoint import IF_NONE_MATCH, Endpoint, NoQuery, answer, answer_tagged
 from lookout.api.lists import HistoryRate, ListQuery, answer_list, asked_of
 from lookout.api.schema import described
+from lookout.api.v1 import examples
 from lookout.api.v1.job_views import (
     JobDetailView,
     JobFileDocument,
@@ -43,7 +44,15 @@ class Jobs(Endpoint):
 
     throttle_classes = (HistoryRate,)
 
-    @described("listJobs", tag="Jobs", query=ListQuery, filters=JOBS, answer=JobList, refusals=(400, 429))
+    @described(
+        "listJobs",
+        tag="Jobs",
+        query=ListQuery,
+        filters=JOBS,
+        answer=JobList,
+        example=examples.JOBS,
+        refusals=(400, 429),
+    )
     def get(self, request: Request) -> Response:
         """The jobs of a filter, newest first unless told otherwise, a page at a time.
 
@@ -97,7 +106,14 @@ class Jobs(Endpoint):
 class JobEndpoint(Endpoint):
     """One job."""
 
-    @described("getJob", tag="Jobs", answer=JobDetailView, headers=IF_NONE_MATCH, refusals=(404,))
+    @described(
+        "getJob",
+        tag="Jobs",
+        answer=JobDetailView,
+        example=examples.JOB_DETAIL,
+        headers=IF_NONE_MATCH,
+        refusals=(404,),
+    )
     def get(self, request: Request, job_id: str) -> Response:
         """One job with its pod spec as submitted and all its runs. Its ETag changes with anything of it."""
         query_of(request, NoQuery)

@@ -3,9 +3,11 @@
 import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from lookout.api.lists import TotalView
+from lookout.api.shapes import WhenKnown
 from policies.decision import Verdict
 from policies.wording import undecided_sentence
 from scheduler.models import Decision, Run, RunError
@@ -115,6 +117,28 @@ class RunView:
     undecided_sentence: str
     """The same in words."""
     decision: DecisionView | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RunList:
+    """Some of the runs that were asked for."""
+
+    runs: tuple[RunView, ...]
+    next: str | None
+    """The cursor of the page after this one; null on the last."""
+    total: Annotated[TotalView | None, WhenKnown()] = None
+    """When it was asked for."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class DecisionList:
+    """Some of the decisions that were asked for."""
+
+    decisions: tuple[DecisionView, ...]
+    next: str | None
+    """The cursor of the page after this one; null on the last."""
+    total: Annotated[TotalView | None, WhenKnown()] = None
+    """When it was asked for."""
 
 
 def decision_view(decision: Decision, sentence: str) -> DecisionView:

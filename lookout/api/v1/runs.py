@@ -1,8 +1,5 @@
 """Runs with their output, and the decisions about them."""
 
-import dataclasses
-from typing import Annotated
-
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
@@ -10,10 +7,10 @@ from rest_framework.response import Response
 
 from lookout.api.bodies import query_of
 from lookout.api.endpoint import IF_NONE_MATCH, Endpoint, NoQuery, answer_tagged
-from lookout.api.lists import HistoryRate, ListQuery, TotalView, answer_list, asked_of
+from lookout.api.lists import HistoryRate, ListQuery, answer_list, asked_of
 from lookout.api.schema import described
-from lookout.api.shapes import WhenKnown
-from lookout.api.v1.run_views import DecisionView, RunView, decision_view, run_view
+from lookout.api.v1 import examples
+from lookout.api.v1.run_views import DecisionList, DecisionView, RunList, RunView, decision_view, run_view
 from scheduler.errors import NotFound
 from scheduler.filters import DECISIONS, RUNS, Order, RunFilter, decision_filter_of, run_filter_of
 from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_RUNS, OLDEST_RUNS
@@ -23,34 +20,20 @@ from scheduler.queries.patience import within
 from scheduler.queries.runs import decision_page, run_detail, run_output, run_page
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class RunList:
-    """Some of the runs that were asked for."""
-
-    runs: tuple[RunView, ...]
-    next: str | None
-    """The cursor of the page after this one; null on the last."""
-    total: Annotated[TotalView | None, WhenKnown()] = None
-    """When it was asked for."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class DecisionList:
-    """Some of the decisions that were asked for."""
-
-    decisions: tuple[DecisionView, ...]
-    next: str | None
-    """The cursor of the page after this one; null on the last."""
-    total: Annotated[TotalView | None, WhenKnown()] = None
-    """When it was asked for."""
-
-
 class Runs(Endpoint):
     """Runs."""
 
     throttle_classes = (HistoryRate,)
 
-    @described("listRuns", tag="Runs", query=ListQuery, filters=RUNS, answer=RunList, refusals=(400, 429))
+    @described(
+        "listRuns",
+        tag="Runs",
+        query=ListQuery,
+        filters=RUNS,
+        answer=RunList,
+        example=examples.RUNS,
+        refusals=(400, 429),
+    )
     def get(self, request: Request) -> Response:
         """The runs of a filter, each with its error and the decision about it, a page at a time.
 
@@ -75,7 +58,9 @@ def _usual_order(wanted: RunFilter) -> Order:
 class RunEndpoint(Endpoint):
     """One run."""
 
-    @described("getRun", tag="Runs", answer=RunView, headers=IF_NONE_MATCH, refusals=(404,))
+    @described(
+        "getRun", tag="Runs", answer=RunView, example=examples.RUN, headers=IF_NONE_MATCH, refusals=(404,)
+    )
     def get(self, request: Request, run_id: str) -> Response:
         """One run with its error and the decision about it. Its ETag changes with anything of it."""
         query_of(request, NoQuery)
@@ -112,6 +97,7 @@ class Decisions(Endpoint):
         query=ListQuery,
         filters=DECISIONS,
         answer=DecisionList,
+        example=examples.DECISIONS,
         refusals=(400, 429),
     )
     def get(self, request: Request) -> Response:

@@ -11,6 +11,7 @@ from lookout.api.endpoint import Endpoint, answer
 from lookout.api.lists import HistoryRate
 from lookout.api.schema import described
 from lookout.api.shapes import AtMost, fields_of
+from lookout.api.v1 import examples
 from lookout.api.v1.statistic_views import (
     FailureDayList,
     FailureGroupList,
@@ -96,7 +97,13 @@ class JobGroups(_Statistics):
     """Jobs in groups."""
 
     @described(
-        "groupJobs", tag="Jobs", query=JobGroupsQuery, filters=JOBS, answer=JobGroupList, refusals=(400, 429)
+        "groupJobs",
+        tag="Jobs",
+        query=JobGroupsQuery,
+        filters=JOBS,
+        answer=JobGroupList,
+        example=examples.JOB_GROUPS,
+        refusals=(400, 429),
     )
     def get(self, request: Request) -> Response:
         """The jobs of a filter in groups, the largest first, with counts by state and times.
@@ -114,8 +121,14 @@ class HeatMapEndpoint(_Statistics):
     """Failures by category and place."""
 
     @described(
-        "failureHeatMap", tag="Failures", query=HeatMapQuery, filters=RUNS, answer=HeatMapView, refusals=(400, 429)
-    )  # fmt: skip
+        "failureHeatMap",
+        tag="Failures",
+        query=HeatMapQuery,
+        filters=RUNS,
+        answer=HeatMapView,
+        example=examples.HEAT_MAP,
+        refusals=(400, 429),
+    )
     def get(self, request: Request) -> Response:
         """Failed runs by category and node, pool, queue or hour: every try of a job counts, not only the last."""
         query, filters = _asked(request, HeatMapQuery)
@@ -127,9 +140,14 @@ class FailureGroups(_Statistics):
     """Failures of one kind together."""
 
     @described(
-        "groupFailures", tag="Failures", query=FailureGroupsQuery, filters=RUNS, answer=FailureGroupList,
+        "groupFailures",
+        tag="Failures",
+        query=FailureGroupsQuery,
+        filters=RUNS,
+        answer=FailureGroupList,
+        example=examples.FAILURE_GROUPS,
         refusals=(400, 429),
-    )  # fmt: skip
+    )
     def get(self, request: Request) -> Response:
         """Failed runs whose errors are alike but for numbers, ids and addresses, the most frequent first."""
         query, filters = _asked(request, FailureGroupsQuery)
@@ -142,8 +160,14 @@ class FailureDays(_Statistics):
     """Failures day by day."""
 
     @described(
-        "failureDays", tag="Failures", query=SpanQuery, filters=RUNS, answer=FailureDayList, refusals=(400, 429)
-    )  # fmt: skip
+        "failureDays",
+        tag="Failures",
+        query=SpanQuery,
+        filters=RUNS,
+        answer=FailureDayList,
+        example=examples.FAILURE_DAYS,
+        refusals=(400, 429),
+    )
     def get(self, request: Request) -> Response:
         """Failed runs by day, category and subcategory, the newest day first."""
         query, filters = _asked(request, SpanQuery)
@@ -155,9 +179,14 @@ class Retries(_Statistics):
     """What retries come to."""
 
     @described(
-        "retryStatistics", tag="Failures", query=SpanQuery, filters=DECISIONS, answer=RetryStatistics,
+        "retryStatistics",
+        tag="Failures",
+        query=SpanQuery,
+        filters=DECISIONS,
+        answer=RetryStatistics,
+        example=examples.RETRIES,
         refusals=(400, 429),
-    )  # fmt: skip
+    )
     def get(self, request: Request) -> Response:
         """By policy and rule: retries granted, how many helped and after how many, and what the failures cost."""
         query, filters = _asked(request, SpanQuery)
