@@ -155,6 +155,21 @@ def token_of(secret: str) -> Token:
     return token
 
 
+# As text: agents ask several times a second, and putting such a query together takes longer than answering it.
+_BY_HASH = """
+    SELECT t.* FROM lookout_token t JOIN auth_user o ON o.id = t.owner_id
+     WHERE t.hash = %s AND (t.expires_at IS NULL OR t.expires_at > statement_timestamp()) AND o.is_active
+"""
+
+
+def agents_token_of(secret: str) -> Token:
+    """As `token_of`, for those who need to know the executor only: the owner is not loaded."""
+    token = next(iter(Token.objects.raw(_BY_HASH, [_hash(secret)])), None)
+    if token is None:
+        raise TokenUnknown
+    return token
+
+
 def actor_of(request: HttpRequest) -> Actor:
     """The person or program behind a request, with what it may do.
 

@@ -1,19 +1,17 @@
 """Record heartbeats: an executor is there, and this is what it has."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
 from scheduler.config import Configuration
 from scheduler.configured import configuration
 from scheduler.executors.protocol import Heartbeat, NodeDescription
-from scheduler.models import Executor, Node, Pool
-from scheduler.models.clock import database_now
-
-type Shape = frozenset[tuple[str, int, int, str]]
-"""What a round sees of an executor's nodes; when it changes, a round is worth while."""
+from scheduler.models import Executor, Node
+from scheduler.models.fleet import TOLD_OF_NODES, NewsOfNode
 
 log = logging.getLogger(__name__)
 _warned_of: set[str] = set()
@@ -24,33 +22,28 @@ _warned_of: set[str] = set()
 def record_heartbeat(heartbeat: Heartbeat, *, config: Configuration | None = None) -> bool:
     """Write what the executor says of itself and its nodes; its leases live from the time of receipt.
 
-    Nodes it does not name any more are gone. Returns whether there is room or a node there was not before.
-    The same heartbeat again only moves the time.
+    Nodes it does not name any more are gone. Returns whether there is room or a node there was not before. The same
+    heartbeat again only moves the time: nodes of which nothing new is said are not even read.
     """
-    now = database_now()
-    Pool.objects.get_or_create(name=heartbeat.pool)
-    executor, is_new = Executor.objects.select_for_update(no_key=True).update_or_create(
-        name=heartbeat.executor,
-        defaults={
-            "pool_id": heartbeat.pool,
-            "version": heartbeat.version,
-            "heartbeat_at": now,
-            "clock_skew_seconds": _skew(heartbeat.agent_time, now),
-            "categories": [
-                {"name": category.name, "disposition": str(category.disposition)}
-                for category in heartbeat.categories
-            ],
-            "tracked_node_labels": list(heartbeat.tracked_node_labels),
-            "honours": list(heartbeat.honours),
-        },
+    heard = Executor.objects.hear(
+        heartbeat.executor,
+        pool=heartbeat.pool,
+        version=heartbeat.version,
+        agent_time=_time(heartbeat.agent_time),
+        categories=[
+            {"name": category.name, "disposition": str(category.disposition)}
+            for category in heartbeat.categories
+        ],
+        tracked_node_labels=heartbeat.tracked_node_labels,
+        honours=heartbeat.honours,
     )
-    before = _shape(Node.objects.filter(executor=executor))
-    nodes = [_node(executor, description, now) for description in heartbeat.nodes]
-    _replace_nodes(executor, nodes)
+    told = {node.name: _told(node) for node in heartbeat.nodes}
+    news = Node.objects.news(heartbeat.executor, told.values())
+    _write(heartbeat.executor, news, told, heard.at)
     _warn_of_unlabelled(heartbeat, (config or configuration()).node_id_label)
-    changed = is_new or _shape(nodes) != before
+    changed = not heard.was_known or any(each.matters_to_rounds for each in news)
     if changed:
-        Executor.objects.filter(name=executor.name).update(nodes_changed_at=now)
+        Executor.objects.filter(name=heartbeat.executor).update(nodes_changed_at=heard.at)
     return changed
 
 
@@ -67,54 +60,39 @@ def _warn_of_unlabelled(heartbeat: Heartbeat, label: str) -> None:
     )  # fmt: skip
 
 
-def _skew(agent_time: str, now: datetime) -> float:
-    """Seconds the agent's clock is ahead of ours; 0 when it does not tell."""
+def _time(agent_time: str) -> datetime | None:
+    """The agent's clock; None when it does not tell."""
     try:
         told = datetime.fromisoformat(agent_time)
     except ValueError:
-        return 0.0
-    return (told - now).total_seconds() if told.tzinfo else 0.0
+        return None
+    return told if told.tzinfo else None
 
 
-def _node(executor: Executor, description: NodeDescription, now: datetime) -> Node:
-    return Node(
-        executor=executor,
-        name=description.name,
-        labels=dict(description.labels),
-        cpu_millicores=description.cpu_millicores,
-        memory_bytes=description.memory_bytes,
-        resources=dict(description.resources),
-        taints=[
-            {"key": taint.key, "value": taint.value, "effect": str(taint.effect)}
-            for taint in description.taints
-        ],
-        schedulable=description.schedulable,
-        memory_enforced_by=str(description.memory_enforced_by),
-        notes=list(description.notes),
-        reported_at=now,
-    )
+def _told(node: NodeDescription) -> dict[str, Any]:
+    """What is told of a node, by the names of its columns."""
+    taints = [{"key": each.key, "value": each.value, "effect": str(each.effect)} for each in node.taints]
+    return {
+        "name": node.name,
+        "labels": dict(node.labels),
+        "cpu_millicores": node.cpu_millicores,
+        "memory_bytes": node.memory_bytes,
+        "resources": dict(node.resources),
+        "taints": taints,
+        "schedulable": node.schedulable,
+        "memory_enforced_by": str(node.memory_enforced_by),
+        "notes": list(node.notes),
+    }
 
 
-def _replace_nodes(executor: Executor, nodes: list[Node]) -> None:
-    Node.objects.filter(executor=executor).exclude(name__in=[node.name for node in nodes]).delete()
+def _write(
+    executor: str, news: Sequence[NewsOfNode], told: Mapping[str, Mapping[str, Any]], now: datetime
+) -> None:
+    if gone := [each.name for each in news if each.is_gone]:
+        Node.objects.filter(executor=executor, name__in=gone).delete()
     Node.objects.bulk_create(
-        nodes,
+        (Node(executor_id=executor, reported_at=now, **told[each.name]) for each in news if not each.is_gone),
         update_conflicts=True,
         unique_fields=["executor", "name"],
-        update_fields=[
-            "labels", "cpu_millicores", "memory_bytes", "resources", "taints", "schedulable", "memory_enforced_by",
-            "notes", "reported_at",
-        ],
-    )  # fmt: skip
-
-
-def _shape(nodes: Iterable[Node]) -> Shape:
-    return frozenset(
-        (
-            node.name,
-            node.cpu_millicores,
-            node.memory_bytes,
-            f"{node.schedulable}{sorted(node.labels.items())}{sorted(node.resources.items())}{node.taints}",
-        )
-        for node in nodes
+        update_fields=[*TOLD_OF_NODES, "reported_at"],
     )

@@ -1,26 +1,34 @@
 """Who sent a request: the bearer of a token, or a person with a session."""
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from lookout.access import TokenUnknown, actor_of, executor_of, token_of
+from lookout.access import TokenUnknown, actor_of, agents_token_of, executor_of, token_of
 from lookout.models import Token
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer TOKEN`. A token that was sent and is not good is refused, whatever else came along."""
+    """`Authorization: Bearer TOKEN`. A token that was sent and is not good is refused, whatever else came along.
 
-    def authenticate(self, request: Request) -> tuple[User, Token] | None:
+    What agents may do goes by their token's executor, whoever owns it: for them the owner is not loaded.
+    """
+
+    def __init__(self, *, of_agents: bool = False) -> None:
+        self._of_agents = of_agents
+
+    def authenticate(self, request: Request) -> tuple[User | AnonymousUser, Token] | None:
         sent = request.META.get("HTTP_AUTHORIZATION", "")
         if not sent:
             return None
         scheme, _, secret = sent.partition(" ")
         if scheme.lower() != "bearer":
             raise TokenUnknown
+        if self._of_agents:
+            return AnonymousUser(), agents_token_of(secret.strip())
         token = token_of(secret.strip())
         return token.owner, token
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.http import parse_etags, quote_etag
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
@@ -14,7 +15,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from lookout.access import actor_of
-from lookout.api.authentication import AgentOnly, PersonsSession, SignedIn, TokenAuthentication
+from lookout.api.authentication import (
+    AgentOnly,
+    PersonsSession,
+    SignedIn,
+    TokenAuthentication,
+)
 from lookout.api.errors import NoSuchAddress, answer_exception
 from lookout.api.shapes import encode
 from scheduler.actors import Actor, Permission
@@ -57,8 +63,10 @@ class Endpoint(APIView):
 class AgentEndpoint(Endpoint):
     """One address of the agents."""
 
-    authentication_classes = (TokenAuthentication,)  # type: ignore[assignment]
     permission_classes = (AgentOnly,)
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        return [TokenAuthentication(of_agents=True)]
 
 
 class NothingHere(Endpoint):

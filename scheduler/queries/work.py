@@ -24,7 +24,8 @@ LEASES_PER_ANSWER = 500
 
 
 def work_for(*, executor: str, known_runs: Collection[str], stopping: Collection[str] = ()) -> Work:
-    """What the executor has to do, given the runs it knows of. Asking changes nothing; constant queries.
+    """What the executor has to do, given the runs it knows of. Asking changes nothing; constant queries, and one
+    where there is nothing to do.
 
     Leases are the runs made for it that it does not know yet. Stops leave out what it stops already. Whatever
     it knows that has ended here, or never was its own, it can forget; what it has said it took up and knows
@@ -34,8 +35,9 @@ def work_for(*, executor: str, known_runs: Collection[str], stopping: Collection
     ids = {run_id for run_id in known.values() if run_id}
     active, stopped = _active(executor)
     missed = (run_id for run_id, is_at_work in active.items() if is_at_work and run_id not in ids)
+    not_at_work = {run_id for run_id, is_at_work in active.items() if not is_at_work}
     return Work(
-        leases=_leases(executor, {run_id for run_id in ids if active.get(run_id) is False}),
+        leases=_leases(executor, not_at_work & ids) if not_at_work - ids - stopped else (),
         stop=_stops(stopped, {run_id for text in stopping if (run_id := _uuid(text))}),
         forget=tuple(sorted(text for text, run_id in known.items() if run_id not in active)),
         missed=tuple(sorted(str(run_id) for run_id in missed)),

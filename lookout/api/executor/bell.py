@@ -15,7 +15,7 @@ from scheduler.models.fleet import WORK_CHANNEL
 PAUSE_SECONDS = 1.0
 """Between tries to reach the database."""
 DEAF_SECONDS = 1.0
-"""The longest wait while bells cannot be heard. A look costs three queries, so nobody looks as often without need."""
+"""The longest wait while bells cannot be heard. Nobody looks as often without need."""
 
 log = structlog.get_logger(__name__)
 
