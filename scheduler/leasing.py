@@ -17,8 +17,9 @@ from scheduler.models import Counter, Event, Executor, Job, Node, Pool, PoolRoun
 from scheduler.models.bulk import among, update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
+from scheduler.models.jobs import NodePlace
 from scheduler.models.preemption import JOB_FIELDS, RUN_FIELDS, Preemption, asked_to_give_way, preempt
-from scheduler.models.runs import NewRun, NodePlace
+from scheduler.models.runs import NewRun
 from scheduler.models.ulids import uuid_of
 from scheduler.planning import Plan, PlannedLease, PlannedPreemption, plan
 from scheduler.planning.changed import Changes, Holding, what_holds
@@ -188,7 +189,9 @@ def _lease(
         place = NodePlace(executor=node.executor, node=node.name, node_id=node.node_id(node_id_label))
         places[place].append(NewRun(id=uuid4(), job_id=lease.job.id))
     Run.objects.lease(places, pool=pool, at=at)
-    Job.objects.lease([lease.job.id for lease in leases], at=at)
+    Job.objects.lease(
+        {place: [run.job_id for run in runs] for place, runs in places.items()}, pool=pool, at=at
+    )
     return [
         NewEvent(
             job_set_id=jobs[run.job_id].job_set_id,

@@ -137,7 +137,11 @@ def make_run(
     run = Run.objects.create(job=job, executor=executor, state=state, **{**defaults, **fields})
     if state is RunState.FAILED:
         RunError.objects.create(run=run, message=message or "Container main failed", reason="OOM")
+    job.refresh_from_db(
+        fields=["last_category", "last_subcategory"]
+    )  # the database notes what a job failed of
     job.run_count = run.number
+    job.last_executor, job.last_node, job.last_pool = run.executor_id, run.node, run.pool
     if not JobState(job.state).is_terminal:
         job.state = JobState(state) if state.is_active else JobState.RUNNING
     job.save()

@@ -1,8 +1,9 @@
 """Jobs, their job sets and their specs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -82,9 +83,12 @@ _HOLD_GANGS = """
           ORDER BY key) AS keys
 """
 _LEASE = """
-    UPDATE scheduler_job
-       SET state = 'leased', state_changed_at = %(at)s, version = version + 1, run_count = run_count + 1
-     WHERE id = ANY(%(jobs)s::uuid[])
+    UPDATE scheduler_job AS j
+       SET state = 'leased', state_changed_at = %(at)s, version = version + 1, run_count = run_count + 1,
+           last_executor = place.executor, last_node = place.node, last_pool = %(pool)s
+      FROM unnest(%(jobs)s::uuid[], %(turns)s::int[]) AS each(id, turn)
+      JOIN jsonb_to_recordset(%(nodes)s::jsonb) AS place(turn int, executor text, node text) USING (turn)
+     WHERE j.id = each.id
 """
 
 
@@ -95,6 +99,14 @@ class Claim:
     jobs: Sequence[str]
     more: bool
     """There is reason to look again at once. Where others hold all that is left, they will."""
+
+
+class NodePlace(NamedTuple):
+    """Where runs go."""
+
+    executor: str
+    node: str
+    node_id: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,10 +157,19 @@ class JobManager(models.Manager["Job"]):
         with connection.cursor() as cursor:
             cursor.execute(_HOLD_GANGS, [queue, sorted(set(gang_ids))])
 
-    def lease(self, jobs: Iterable[str], at: datetime) -> None:
-        """Bring locked jobs to their next run, in one statement."""
+    def lease(self, places: Mapping[NodePlace, Sequence[str]], *, pool: str, at: datetime) -> None:
+        """Bring the locked jobs that go to each place to their next run, in one statement."""
         with connection.cursor() as cursor:
-            cursor.execute(_LEASE, {"jobs": uuid_array(str(uuid_of(job)) for job in jobs), "at": at})
+            cursor.execute(
+                _LEASE,
+                {
+                    "jobs": uuid_array(str(uuid_of(job)) for jobs in places.values() for job in jobs),
+                    "turns": turns(places.values()),
+                    "nodes": json_text([{"turn": n, **place._asdict()} for n, place in enumerate(places)]),
+                    "pool": pool,
+                    "at": at,
+                },
+            )
 
 
 class Job(models.Model):
@@ -190,6 +211,16 @@ class Job(models.Model):
     """Goes up by one per requeue."""
     version = models.PositiveIntegerField(default=1)
     """Goes up whenever anything a round looks at changes; a plan made at another version is dropped."""
+
+    # What is known of its runs once more, to be listed and grouped by: an index leads from it to jobs in their order.
+    last_executor = models.CharField(max_length=253, null=True)
+    last_node = models.CharField(max_length=253, null=True)
+    last_pool = models.CharField(max_length=63, null=True)
+    """Where its last run is or was, written with the lease; null before the first."""
+    last_category = models.CharField(max_length=63, null=True)
+    last_subcategory = models.CharField(max_length=63, null=True)
+    """What it failed of last, perhaps without a category; null when it never failed. Set by the database itself as
+    soon as a failure is there, the job's own end included: no verb can forget it."""
 
     # What the scheduler reserves: the aggregate of the pod spec, grown by mutations.
     cpu_request_millicores = models.BigIntegerField(default=0)
@@ -252,9 +283,11 @@ class Job(models.Model):
             ),
             # Lists of job sets, newest first (L4, L5).
             models.Index(F("job_set"), F("submitted_at").desc(), F("id").desc(), name="job_by_job_set"),
-            # Active jobs by queue and state, when all are grouped (G1, G3): the index alone tells.
+            # Active jobs by queue and state, when all are grouped (G1, G3), and job sets that have some (L10): the index
+            # alone tells.
             models.Index(
-                fields=["queue", "state"], include=["state_changed_at"], name="job_active", condition=Q(ended_at__isnull=True)
+                fields=["queue", "state"], include=["state_changed_at", "job_set"], name="job_active",
+                condition=Q(ended_at__isnull=True),
             ),
             # Somebody's jobs, newest first.
             models.Index(F("owner"), F("submitted_at").desc(), F("id").desc(), name="job_by_owner"),
@@ -264,6 +297,28 @@ class Job(models.Model):
             GinIndex(fields=["annotations"], opclasses=["jsonb_path_ops"], name="job_by_annotation"),
             # All jobs by their last change (L14).
             models.Index(F("state_changed_at").desc(), F("id").desc(), name="job_by_change"),
+            # Jobs by the node or the executor of their last run, newest first (L9, L9b, G6).
+            models.Index(
+                F("last_node"), F("submitted_at").desc(), F("id").desc(), name="job_by_last_node",
+                condition=Q(last_node__isnull=False),
+            ),
+            models.Index(
+                F("last_executor"), F("submitted_at").desc(), F("id").desc(), name="job_by_last_executor",
+                condition=Q(last_executor__isnull=False),
+            ),
+            # Jobs by the category they failed of last, newest first (X1).
+            models.Index(
+                F("last_category"), F("submitted_at").desc(), F("id").desc(), name="job_by_last_category",
+                condition=Q(last_category__isnull=False),
+            ),
+            # Groups of jobs that failed (G5): the index alone tells all that is asked of them.
+            models.Index(
+                fields=["queue"], name="job_failed", condition=Q(state="failed"),
+                include=[
+                    "state", "last_executor", "last_node", "last_pool", "last_category", "last_subcategory",
+                    "submitted_at", "state_changed_at", "ended_at",
+                ],
+            ),
             # What ended since totals were last counted, and what retention deletes first.
             models.Index(F("recorded_at"), name="job_by_end", condition=Q(recorded_at__isnull=False)),
         ]  # fmt: skip

@@ -13,7 +13,7 @@ from scheduler.client_events import Place, pod_name_of
 from scheduler.models.bulk import json_text, turns, uuid_array
 from scheduler.models.checks import one_of
 from scheduler.models.fleet import Executor
-from scheduler.models.jobs import Job
+from scheduler.models.jobs import Job, NodePlace
 from scheduler.models.queues import Queue
 from scheduler.models.ulids import uuid_of
 from scheduler.states import ACTIVE_RUN_STATES, FAILED_RUN_STATES, RunState, UndecidedBecause
@@ -54,14 +54,6 @@ class NewRun(NamedTuple):
 
     id: UUID
     job_id: str
-
-
-class NodePlace(NamedTuple):
-    """Where runs go."""
-
-    executor: str
-    node: str
-    node_id: str
 
 
 class RunManager(models.Manager["Run"]):
@@ -192,11 +184,11 @@ class Run(models.Model):
                 F("executor"), F("state"), name="run_active_of_executor",
                 condition=Q(state__in=["leased", "pending", "running"]),
             ),
-            # Jobs that failed of a category (X1), and failed runs of one, newest first.
+            # Failed runs of a category, newest first.
             models.Index(F("category"), F("ended_at").desc(), name="run_by_category", condition=~Q(category="")),
             # Jobs that failed in the same way.
             models.Index(F("fingerprint"), F("ended_at").desc(), name="run_by_kind", condition=~Q(fingerprint="")),
-            # Jobs that ran on a node at last (L9, L9b) or at any time (X2): the index alone tells which.
+            # Jobs that ran on a node at any time (X2): the index alone tells which.
             models.Index(fields=["node", "state"], include=["job", "number"], name="run_by_node"),
             # The failures of a queue in the order they happened (X5).
             models.Index(

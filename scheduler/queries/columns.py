@@ -131,7 +131,18 @@ def _active(condition: Condition) -> Q:
     return is_active if condition.values[0] else ~is_active
 
 
+def _last_category(condition: Condition) -> Q:
+    """Of a job: the column is null where there was no failure."""
+    return _category_in("last_", condition, uncategorised=Q(last_category=""))
+
+
 def _category(prefix: str, condition: Condition) -> Q:
+    """Of a run: only some ends are failures."""
+    failed = Q(**{f"{prefix}category": "", f"{prefix}state__in": FAILED_RUN_STATES})
+    return _category_in(prefix, condition, uncategorised=failed)
+
+
+def _category_in(prefix: str, condition: Condition, *, uncategorised: Q) -> Q:
     """`oom`, `oom/limit` with the subcategory, or `none` for a failure without any."""
     column = _text(f"{prefix}category")
     if condition.match is not Match.EQUALS:
@@ -142,7 +153,7 @@ def _category(prefix: str, condition: Condition) -> Q:
         if slash:
             found |= Q(**{f"{prefix}category": category, f"{prefix}subcategory": subcategory})
         elif text == NO_CATEGORY:
-            found |= Q(**{f"{prefix}category": "", f"{prefix}state__in": FAILED_RUN_STATES})
+            found |= uncategorised
     return found
 
 
@@ -175,6 +186,15 @@ OF_JOBS: Mapping[str, Column] = {
     "activeJobSet": Column(says=_active),
     "text": Column(says=_searched),
 }
+
+OF_LAST_RUNS: Mapping[str, Column] = {
+    "executor": _text("last_executor"),
+    "node": _text("last_node"),
+    "pool": _text("last_pool"),
+    "category": Column(says=_last_category),
+    "subcategory": _text("last_subcategory"),
+}
+"""What jobs know of where they ran last, and of what they failed of last."""
 
 
 def _of_runs(run: str, job: str) -> dict[str, Column]:

@@ -30,9 +30,9 @@ def last_failure(job: Job, runs: Sequence[Run]) -> Failure | None:
     return Failure(category=run.category, subcategory=run.subcategory) if run else None
 
 
-def returned_too_often(besides: Q | None = None) -> Q:
+def returned_too_often(besides: Q) -> Q:
     """Jobs that too many returned leases ended, the last of which `besides` holds of."""
     newest = Run.objects.filter(
-        besides or Q(), job=OuterRef("pk"), number=OuterRef("run_count"), state=RunState.LEASE_RETURNED
+        besides, job=OuterRef("pk"), number=OuterRef("run_count"), state=RunState.LEASE_RETURNED
     )
     return Q(Exists(newest), state=JobState.FAILED)

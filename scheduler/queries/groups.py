@@ -8,35 +8,28 @@ from typing import Any
 
 from django.core.exceptions import EmptyResultSet
 from django.db.models import (
-    Case,
     Count,
-    Exists,
     F,
-    FilteredRelation,
     FloatField,
     Func,
     Max,
     Min,
     OuterRef,
-    Q,
     Subquery,
     Sum,
     TextField,
     Value,
-    When,
 )
 from django.db.models.expressions import Combinable
 
-from policies.failures import Failure
 from scheduler.errors import Invalid
 from scheduler.filters import JobFilter
 from scheduler.models import Job, Run
-from scheduler.queries.failures import REJECTED, RETURNED_TOO_OFTEN
 from scheduler.queries.meaning import jobs_where
 from scheduler.queries.patience import within
 from scheduler.queries.rollups import rows_of
 from scheduler.queries.totals import TOTALS
-from scheduler.states import FAILED_RUN_STATES, JobState, RunState
+from scheduler.states import FAILED_RUN_STATES, JobState
 
 MOST_GROUPS, MOST_KEYS, LONGEST_KEY = 1_000, 4, 320
 ANNOTATION = "annotation."
@@ -148,9 +141,8 @@ def _added_up(by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
 
 def _counted(wanted: JobFilter, by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
     keys = {f"k{number}": _expression(name) for number, name in enumerate(by)}
-    jobs = Job.objects.annotate(last_run=_LAST_RUN) if _LAST_RUN_GROUPS & set(by) else Job.objects.all()
     counted = (
-        jobs.filter(jobs_where(wanted))
+        Job.objects.filter(jobs_where(wanted))
         .annotate(**keys)
         .values(*keys, "state")
         .annotate(**_MEASURES)
@@ -174,45 +166,26 @@ def _last_failed(field: str) -> Subquery:
     return Subquery(failed.order_by("-number").values(field)[:1])
 
 
-def _of_last_failure(field: str) -> Case:
-    """Of what a job failed last, as its newest `failed` event says."""
-
-    def said(failure: Failure) -> Value:
-        return Value(str(getattr(failure, field)), output_field=TextField())
-
-    returned = Run.objects.filter(
-        job=OuterRef("pk"), number=OuterRef("run_count"), state=RunState.LEASE_RETURNED
-    )
-    return Case(
-        When(state=JobState.REJECTED, then=said(REJECTED)),
-        When(Q(Exists(returned), state=JobState.FAILED), then=said(RETURNED_TOO_OFTEN)),
-        default=_last_failed(field),
-        output_field=TextField(null=True),
-    )
-
-
 def _seconds(what: Combinable) -> Func:
     return Func(what, template="extract(epoch FROM %(expressions)s)::float8", output_field=FloatField())
 
 
-_LAST_RUN = FilteredRelation("runs", condition=Q(runs__number=F("run_count")))
-_LAST_RUN_GROUPS = {"executor", "node", "pool"}
 GROUPS: dict[str, Combinable] = {
     "queue": F("queue_id"),
     "namespace": F("namespace"),
     "jobSet": F("job_set__name"),
     "state": F("state"),
-    "executor": F("last_run__executor_id"),
-    "node": F("last_run__node"),
-    "pool": F("last_run__pool"),
-    "category": _of_last_failure("category"),
-    "subcategory": _of_last_failure("subcategory"),
+    "executor": F("last_executor"),
+    "node": F("last_node"),
+    "pool": F("last_pool"),
+    "category": F("last_category"),
+    "subcategory": F("last_subcategory"),
     "verdict": _last_failed("decision__verdict"),
     "policy": _last_failed("decision__policy_name"),
 }
 """What jobs are grouped by, as SQL: where they ran last, what they failed of last, what was decided about that."""
 _MEASURES = {
-    "jobs": Count("pk"),
+    "jobs": Count("*"),
     "first_submitted": Min("submitted_at"),
     "last_submitted": Max("submitted_at"),
     "last_changed": Max("state_changed_at"),

@@ -8,11 +8,11 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from policies.failures import Failure
 from scheduler.filters import Condition, DecisionFilter, Filter, JobFilter, Match, RunFilter, Scope
 from scheduler.models import Run
-from scheduler.queries.columns import OF_DECISIONS, OF_JOBS, OF_RUNS, Column
+from scheduler.queries.columns import OF_DECISIONS, OF_JOBS, OF_LAST_RUNS, OF_RUNS, Column
 from scheduler.queries.failures import REJECTED, RETURNED_TOO_OFTEN, returned_too_often
 from scheduler.states import FAILED_RUN_STATES, JobState
 
-_OF_THE_FAILURE = ("category", "subcategory")
+_OF_FAILURES = ("category", "subcategory")
 """What a job failed of, which its own end may say as well."""
 _OF_THE_FAILED_RUN = ("error", "reason", "fingerprint", "verdict", "policy", "policyVersion", "ruleIndex")
 
@@ -20,6 +20,7 @@ _OF_THE_FAILED_RUN = ("error", "reason", "fingerprint", "verdict", "policy", "po
 def jobs_where(wanted: JobFilter) -> Q:
     """Jobs that the filter means, for any query of jobs."""
     found = _all_hold(OF_JOBS, (each for each in wanted if each.scope is Scope.OWN))
+    found &= _all_hold(OF_LAST_RUNS, (each for each in wanted if _is_known(each)))
     for runs, asked in _by_runs(wanted):
         found &= _asked_of(runs, asked)
     return found
@@ -43,17 +44,20 @@ def _all_hold(columns: Mapping[str, Column], conditions: Filter | Iterable[Condi
     return found
 
 
+def _is_known(condition: Condition) -> bool:
+    """The job itself says it of its last run."""
+    return condition.scope is Scope.LAST and condition.field in OF_LAST_RUNS
+
+
 type _Runs = Callable[[Sequence[Condition]], Q]
 """Jobs with a run, of some sort of theirs, of which all these conditions hold."""
 
 
 def _by_runs(wanted: JobFilter) -> Iterable[tuple[_Runs, list[Condition]]]:
     """The conditions on runs, by the runs they are about."""
-    last = [each for each in wanted if each.scope is Scope.LAST]
-    failed = (*_OF_THE_FAILURE, *_OF_THE_FAILED_RUN)
+    last = [each for each in wanted if each.scope is Scope.LAST and not _is_known(each)]
     yield _some_run, [each for each in wanted if each.scope is Scope.ANY]
-    yield _last_run, [each for each in last if each.field not in failed]
-    yield _last_failure, [each for each in last if each.field in _OF_THE_FAILURE]
+    yield _last_run, [each for each in last if each.field not in _OF_THE_FAILED_RUN]
     yield _last_failed_run, [each for each in last if each.field in _OF_THE_FAILED_RUN]
 
 
@@ -68,7 +72,7 @@ def _asked_of(runs: _Runs, asked: Sequence[Condition]) -> Q:
 
 
 def _some_run(asked: Sequence[Condition]) -> Q:
-    failures = [condition for condition in asked if condition.field in _OF_THE_FAILURE]
+    failures = [condition for condition in asked if condition.field in _OF_FAILURES]
     if not failures:
         return Q(Exists(_runs_with(asked)))
     found = Q(Exists(_runs_with(asked).filter(state__in=FAILED_RUN_STATES)))
@@ -89,15 +93,6 @@ def _last_failed_run(asked: Sequence[Condition]) -> Q:
         job=OuterRef("job"), number__gt=OuterRef("number"), state__in=FAILED_RUN_STATES
     )
     return Q(Exists(_runs_with(asked).filter(~Exists(later), state__in=FAILED_RUN_STATES)))
-
-
-def _last_failure(asked: Sequence[Condition]) -> Q:
-    found = _last_failed_run(asked) & ~returned_too_often()
-    if _is_of(REJECTED, asked):
-        found |= Q(state=JobState.REJECTED)
-    if _is_of(RETURNED_TOO_OFTEN, asked):
-        found |= returned_too_often()
-    return found
 
 
 def _runs_with(asked: Sequence[Condition]) -> QuerySet[Run]:

@@ -74,12 +74,16 @@ _JOB = {
     "state_changed_at": "coalesce(r.ended, r.started, r.pending, r.leased, b.submitted)",
     "ended_at": "CASE WHEN b.state IN ('succeeded', 'failed', 'cancelled', 'preempted', 'rejected') THEN coalesce(r.ended, b.submitted) END",
     "recorded_at": "CASE WHEN b.state IN ('succeeded', 'failed', 'cancelled', 'preempted', 'rejected') THEN coalesce(r.ended + r.late, b.submitted) END",
-    "run_count": "coalesce(r.k, 0)",
+    "run_count": "coalesce(r.k, 0)", "last_executor": "r.executor", "last_node": "r.node", "last_pool": "r.pool",
+    "last_category": "CASE WHEN b.state = 'rejected' THEN 'internal' ELSE f.category END",
+    "last_subcategory": "CASE WHEN b.state = 'rejected' THEN 'job-rejected' ELSE f.subcategory END",
 }  # fmt: skip
 _JOBS = """
     INSERT INTO scheduler_job ({columns}) SELECT {values}
       FROM bench_job b JOIN scheduler_jobset s ON s.queue_id = b.queue AND s.name = b.job_set
-      LEFT JOIN bench_run r ON r.job_id = b.id AND r.last ORDER BY b.i
+      LEFT JOIN bench_run r ON r.job_id = b.id AND r.last
+      LEFT JOIN (SELECT DISTINCT ON (job_id) job_id, category, subcategory FROM bench_run WHERE state = 'failed'
+               ORDER BY job_id, k DESC) AS f ON f.job_id = b.id ORDER BY b.i
 """
 _RUN = {
     "id": "b.id", "job_id": "b.job_id", "queue_id": "b.queue", "number": "b.k", "executor_id": "b.executor", "node": "b.node",
@@ -126,6 +130,7 @@ _TABLES: Sequence[tuple[str, type[models.Model], Mapping[str, str]]] = (
 def make_history(jobs: int, *, only: Collection[type[models.Model]] = ()) -> None:
     """Fill the empty tables, or only some, with the past of so many jobs, and have the database look at them."""
     with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")  # what triggers would note is in the rows
         cursor.execute(_NEUTRAL.format(n=jobs))
         cursor.execute("ANALYZE bench_job, bench_run")
         cursor.execute("SELECT DISTINCT queue FROM bench_job ORDER BY 1")
@@ -135,6 +140,7 @@ def make_history(jobs: int, *, only: Collection[type[models.Model]] = ()) -> Non
             cursor.execute(_filled(statement, model, values))
         cursor.execute("DROP TABLE bench_job, bench_run")
         cursor.execute("DROP FUNCTION bench_u")
+        cursor.execute("RESET session_replication_role")
         cursor.execute("ANALYZE")
 
 

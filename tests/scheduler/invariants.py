@@ -6,6 +6,7 @@ from typing import Any
 
 from scheduler.models import Decision, Event, Job, JobSet, Node, Run
 from scheduler.placement import reserved_memory
+from scheduler.queries.failures import last_failure
 from scheduler.states import ACTIVE_JOB_STATES, FAILED_RUN_STATES, EventKind, JobState, RunState
 
 _ENDINGS = {
@@ -64,6 +65,16 @@ def check_jobs(runs_of: dict[str, list[Run]]) -> None:
         assert all(run.settle_error == "" for run in runs), [run.settle_error for run in runs]
         if active and job.state != JobState.CANCELLING:
             assert job.state == active[0].state, job
+        check_last_run(job, runs)
+
+
+def check_last_run(job: Job, runs: list[Run]) -> None:
+    """A job knows where it ran last and what it failed of last, as its runs say."""
+    place = (runs[-1].executor_id, runs[-1].node, runs[-1].pool) if runs else (None, None, None)
+    assert (job.last_executor, job.last_node, job.last_pool) == place, job
+    failure = last_failure(job, runs)
+    told = (failure.category, failure.subcategory) if failure else (None, None)
+    assert (job.last_category, job.last_subcategory) == told, job
 
 
 def check_nodes() -> None:

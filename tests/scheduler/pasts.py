@@ -94,6 +94,7 @@ def _add_story(past: _Past, hours: int) -> None:
     if last.state == RunState.FAILED:
         past.decisions.append(decision_of(last, "fail_policy_limit", at=at, used=3, policy="grow"))
     job.run_count, job.state_changed_at, job.ended_at, job.recorded_at = last.number, at, at, at
+    job.last_executor, job.last_node, job.last_pool = last.executor_id, last.node, last.pool
 
 
 def _add_failure(past: _Past, job: Job, number: int, at: datetime) -> Run:
