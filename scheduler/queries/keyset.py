@@ -7,7 +7,7 @@ import binascii
 import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -80,15 +80,26 @@ class Listing[M: Model]:
     """Rows in an order that leaves no two of them equal."""
 
     def __init__(
-        self, rows: QuerySet[M], *, order: Order, columns: Mapping[str, SortColumn], own: str, question: str
+        self,
+        rows: QuerySet[M],
+        *,
+        order: Order,
+        columns: Mapping[str, SortColumn],
+        own: str,
+        question: str,
+        walk: "Callable[[QuerySet[M], int], QuerySet[M]] | None" = None,
     ) -> None:
-        """`own` names the key no two rows share; `question` is what cursors are bound to."""
+        """`own` names the key no two rows share; `question` is what cursors are bound to.
+
+        `walk` knows a shorter way to the first so many of ordered rows.
+        """
         self._keys = [
             _Key(alias=f"sort_{number}", column=columns[key.name], descending=key.descending)
             for number, key in enumerate(_with_own(order, own))
         ]
         self._rows = rows.annotate(**{key.alias: _expression(key.column) for key in self._keys})
         self._question = f"{question} {','.join(map(str, order))}"
+        self._walk = walk
 
     def page(self, *, limit: int, cursor: str = "", most: int = MAX_LIMIT) -> tuple[list[M], str]:
         """Up to `limit` rows after the cursor, and the cursor of the rest; empty when nothing is left.
@@ -98,19 +109,20 @@ class Listing[M: Model]:
         if not 1 <= limit <= most:
             raise Invalid(f"limit takes a number from 1 to {most:,}.", path="limit")
         rows = self._rows.filter(self._beyond(self._read(cursor))) if cursor else self._rows
-        found = list(rows.order_by(*(key.in_order for key in self._keys))[: limit + 1])
+        found = list(self._first(rows.order_by(*(key.in_order for key in self._keys)), limit + 1))
         rest = self.cursor_at(self.place_of(found[limit - 1])) if len(found) > limit else ""
         return found[:limit], rest
 
     def stretch(self, *, skip: int, take: int) -> list[M]:
         """Rows by their numbers, for those who have no cursor: the more are skipped, the longer it takes."""
-        return list(self._rows.order_by(*(key.in_order for key in self._keys))[skip : skip + take])
+        rows = self._rows.order_by(*(key.in_order for key in self._keys))
+        return list(self._first(rows, skip + take)[skip:])
 
     def nearest_above(self, place: Place, *, limit: int) -> list[Place]:
         """The places of the rows before this one, the nearest first, at most so many."""
         rows = self._rows.filter(self._beyond(place, backwards=True))
-        nearest = rows.order_by(*(key.in_reverse for key in self._keys))
-        return list(nearest.values_list(*(key.alias for key in self._keys))[:limit])
+        nearest = self._first(rows.order_by(*(key.in_reverse for key in self._keys)), limit)
+        return list(nearest.values_list(*(key.alias for key in self._keys)))
 
     def count_above(self, place: Place, *, most: int) -> int:
         """How many rows come before this place, counted up to `most`."""
@@ -133,6 +145,9 @@ class Listing[M: Model]:
         """The cursor of the page that begins after this place."""
         payload = json.dumps([_plain(value) for value in place], separators=(",", ":")).encode()
         return urlsafe_b64encode(self._signature(payload) + payload).decode().rstrip("=")
+
+    def _first(self, rows: QuerySet[M], number: int) -> QuerySet[M]:
+        return (self._walk(rows, number) if self._walk else rows)[:number]
 
     def _beyond(self, place: Place, *, backwards: bool = False) -> Q:
         found = Q(pk__in=())

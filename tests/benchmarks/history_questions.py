@@ -144,6 +144,7 @@ QUESTIONS: Sequence[Question] = (
     Question(id="L8", told="annotation begins with", ask=_jobs("annotation.example.com/e^=e999{}")),
     Question(id="L9", told="last run on a node", ask=_jobs("node.last={}"), values=NODES),
     Question(id="L9b", told="failed, last run on a bad node", ask=_jobs("node.last={}&state=failed"), values=BAD_NODES),
+    Question(id="L10", told="active job sets only, of a queue", ask=_jobs("queue={}&activeJobSet=yes"), values=QUEUES),
     Question(id="L11", told="priority above, in a queue", ask=_jobs("queue={}&priority>1500"), values=QUEUES),
     Question(id="L12", told="deep page of a queue", ask=_deep_page, values=QUEUES),
     Question(id="L13", told="one job by id", ask=lambda step: _jobs(f"id={_job(step).id}")("")),

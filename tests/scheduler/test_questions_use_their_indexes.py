@@ -20,7 +20,7 @@ INDEXES = {
     "L2": "job_by_queue",
     "L3": "job_by_queue_and_state",
     "L7": "job_by_annotation",
-    "L9": "run_by_node",
+    "L9": "job_by_last_node",
     "L11": "job_by_queue",
     "L14": "job_by_change",
     "L16": "job_by_queue_and_state",
