@@ -4,7 +4,9 @@ By itself the database walks all jobs in their order, or reads all of each job s
 meant are old, or large.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, Func, OuterRef, QuerySet
@@ -19,33 +21,40 @@ MOST_LOOKED_AT = 10_000
 """Jobs that may be looked up of all of them together."""
 
 _NAMES: Mapping[str, Column] = {"queue": Column(path="queue__name"), "jobSet": Column(path="name")}
+_ACTIVE = Exists(Job.objects.filter(queue=OuterRef("queue"), job_set=OuterRef("pk"), ended_at__isnull=True))
 _PARTS = (Match.EQUALS, Match.STARTS_WITH, Match.CONTAINS)
 
-type Walk = Callable[[QuerySet[Job], int], QuerySet[Job]]
-"""Ordered jobs, of which so many are wanted: the same jobs, found in another way."""
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FewJobSets:
+    """The job sets that a filter of jobs means."""
 
-def walk_of(wanted: JobFilter) -> Walk | None:
-    """How to find the newest jobs of a filter that means few job sets; None for any other. One query, or none."""
-    if not any(_narrows(condition) for condition in wanted):
-        return None
-    found = JobSet.objects.all()
-    for condition in wanted:
-        found = _narrowed(found, condition)
-    ids = list(found.values_list("id", flat=True)[: FEW + 1])
-    return _one_by_one(ids) if len(ids) <= FEW else None
+    ids: Sequence[int]
+    others: JobFilter
+    """What the filter says besides."""
 
+    @classmethod
+    def of(cls, wanted: JobFilter) -> Self | None:
+        """None for a filter that says nothing of job sets, or means many. One query, or none."""
+        said = [condition for condition in wanted if _is_active(condition) or _is_named(condition)]
+        if all(condition.field == "queue" for condition in said):
+            return None
+        found = JobSet.objects.all()
+        for condition in said:
+            found = found.filter(
+                _ACTIVE if _is_active(condition) else _NAMES[condition.field].holds(condition)
+            )
+        ids = list(found.values_list("id", flat=True)[: FEW + 1])
+        others = JobFilter(tuple(condition for condition in wanted if condition not in said))
+        return cls(ids=ids, others=others) if len(ids) <= FEW else None
 
-def _narrows(condition: Condition) -> bool:
-    return _is_active(condition) or (condition.field == "jobSet" and _is_named(condition))
-
-
-def _narrowed(found: QuerySet[JobSet], condition: Condition) -> QuerySet[JobSet]:
-    if _is_active(condition):
-        return found.filter(Exists(Job.objects.filter(job_set=OuterRef("pk"), ended_at__isnull=True)))
-    if condition.field in _NAMES and _is_named(condition):
-        return found.filter(_NAMES[condition.field].holds(condition))
-    return found
+    def first(self, jobs: QuerySet[Job], number: int) -> QuerySet[Job]:
+        """Of ordered jobs those of the job sets, of which so many are wanted: of each job set no more are looked at."""
+        if number * len(self.ids) > MOST_LOOKED_AT:
+            return jobs.filter(job_set__in=self.ids)
+        of_one = jobs.filter(job_set=OuterRef("pk")).values("pk")[:number]
+        first = Func(ArraySubquery(of_one), function="unnest")
+        return jobs.filter(pk__in=JobSet.objects.filter(pk__in=self.ids).values_list(first))
 
 
 def _is_active(condition: Condition) -> bool:
@@ -53,15 +62,5 @@ def _is_active(condition: Condition) -> bool:
 
 
 def _is_named(condition: Condition) -> bool:
-    return condition.scope is Scope.OWN and condition.match in _PARTS and not condition.negated
-
-
-def _one_by_one(ids: Sequence[int]) -> Walk:
-    def walk(jobs: QuerySet[Job], number: int) -> QuerySet[Job]:
-        if number * len(ids) > MOST_LOOKED_AT:
-            return jobs
-        of_one = jobs.filter(job_set=OuterRef("pk")).values("pk")[:number]
-        first = Func(ArraySubquery(of_one), function="unnest")
-        return jobs.filter(pk__in=JobSet.objects.filter(pk__in=ids).values_list(first))
-
-    return walk
+    plain = condition.scope is Scope.OWN and condition.match in _PARTS and not condition.negated
+    return plain and condition.field in _NAMES

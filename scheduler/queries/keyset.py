@@ -91,7 +91,7 @@ class Listing[M: Model]:
     ) -> None:
         """`own` names the key no two rows share; `question` is what cursors are bound to.
 
-        `walk` knows a shorter way to the first so many of ordered rows.
+        `walk` finds the first so many of ordered rows; where it is given, it may leave out rows that are not meant.
         """
         self._keys = [
             _Key(alias=f"sort_{number}", column=columns[key.name], descending=key.descending)
@@ -126,7 +126,9 @@ class Listing[M: Model]:
 
     def count_above(self, place: Place, *, most: int) -> int:
         """How many rows come before this place, counted up to `most`."""
-        number: int = self._rows.filter(self._beyond(place, backwards=True)).values("pk")[:most].count()
+        number: int = (
+            self._first(self._rows.filter(self._beyond(place, backwards=True)), most).values("pk").count()
+        )
         return number
 
     def place_of(self, row: M) -> Place:

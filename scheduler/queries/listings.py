@@ -8,7 +8,7 @@ from scheduler.filters import DecisionFilter, JobFilter, Order, RunFilter, text_
 from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_JOBS, NEWEST_RUNS
 from scheduler.models import Decision, Job, Run
 from scheduler.queries.columns import reserved_memory
-from scheduler.queries.job_sets import walk_of
+from scheduler.queries.job_sets import FewJobSets
 from scheduler.queries.keyset import Listing, SortColumn
 from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
 
@@ -71,8 +71,9 @@ def find_decisions(wanted: DecisionFilter) -> QuerySet[Decision]:
 def list_jobs(wanted: JobFilter, order: Order = NEWEST_JOBS) -> Listing[Job]:
     """The jobs of a filter, in an order."""
     asked = f"jobs {text_of(wanted)}"
-    walk = walk_of(wanted) if order[0].name == "submitted" else None
-    return Listing(find_jobs(wanted), order=order, columns=_JOB_COLUMNS, own="id", question=asked, walk=walk)
+    few = FewJobSets.of(wanted) if order[0].name == "submitted" else None
+    jobs, walk = (find_jobs(few.others), few.first) if few else (find_jobs(wanted), None)
+    return Listing(jobs, order=order, columns=_JOB_COLUMNS, own="id", question=asked, walk=walk)
 
 
 def list_runs(wanted: RunFilter, order: Order = NEWEST_RUNS) -> Listing[Run]:

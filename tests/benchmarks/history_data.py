@@ -136,12 +136,14 @@ def make_history(jobs: int, *, only: Collection[type[models.Model]] = ()) -> Non
         cursor.execute("SELECT DISTINCT queue FROM bench_job ORDER BY 1")
         Queue.objects.bulk_create(Queue(name=name) for (name,) in cursor.fetchall())
         cursor.execute(_JOB_SETS)
-        for statement, model, values in (each for each in _TABLES if not only or each[1] in only):
+        tables = [each for each in _TABLES if not only or each[1] in only]
+        for statement, model, values in tables:
             cursor.execute(_filled(statement, model, values))
         cursor.execute("DROP TABLE bench_job, bench_run")
         cursor.execute("DROP FUNCTION bench_u")
         cursor.execute("RESET session_replication_role")
-        cursor.execute("ANALYZE")
+        filled = [model._meta.db_table for _, model, _ in tables]
+        cursor.execute(f"ANALYZE scheduler_queue, scheduler_jobset, {', '.join(filled)}")
 
 
 def _filled(statement: str, model: type[models.Model], given: Mapping[str, str]) -> str:

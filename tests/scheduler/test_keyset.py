@@ -17,6 +17,7 @@ from scheduler.filters.orders import NEWEST_JOBS, SORTS
 from scheduler.filters.reading import FilterInvalid
 from scheduler.models import Job, Run
 from scheduler.models.clock import database_now
+from scheduler.queries import job_sets
 from scheduler.queries.counting import total_of
 from scheduler.queries.keyset import Listing
 from scheduler.queries.listings import find_jobs, list_decisions, list_jobs, list_runs
@@ -102,6 +103,29 @@ def test_pages_of_jobs_joined_are_the_list(jobs: list[Job]) -> None:
         assert joined(lambda: list_jobs(JobFilter(), order), limit=limit) == everything
 
     holds()
+
+
+@pytest.mark.parametrize("looked_at", [0, 10_000])
+@pytest.mark.parametrize("few", [1, 100])
+@pytest.mark.parametrize(
+    "asked",
+    ["jobSet^=x", "jobSet=x&jobSet=Y", "jobSet*=Y&queue=a&queue=c", "jobSet=x&owner!=alice", "jobSet=none", "jobSet!=x",
+     "activeJobSet=yes&queue!=a", "activeJobSet=yes&jobSet=Y&state=failed", "activeJobSet=no", "queue=a"],
+)  # fmt: skip
+def test_lists_of_job_sets_have_what_is_meant_in_its_order(
+    jobs: list[Job], monkeypatch: pytest.MonkeyPatch, asked: str, few: int, looked_at: int
+) -> None:
+    monkeypatch.setattr(job_sets, "FEW", few)
+    monkeypatch.setattr(job_sets, "MOST_LOOKED_AT", looked_at)
+    wanted = job_filter_of(asked)
+    meant = list(find_jobs(wanted).order_by("-submitted_at", "-id"))
+    listing = list_jobs(wanted)
+    assert joined(lambda: list_jobs(wanted), limit=2) == [job.id for job in meant]
+    assert listing.stretch(skip=1, take=2) == meant[1:3]
+    if meant:
+        place = listing.place_of(listing.page(limit=50)[0][-1])
+        assert listing.count_above(place, most=50) == len(meant) - 1
+        assert listing.nearest_above(place, limit=1) == [(job.submitted_at, job.id) for job in meant[-2:-1]]
 
 
 def test_pages_of_runs_joined_are_the_list(runs: list[Run]) -> None:

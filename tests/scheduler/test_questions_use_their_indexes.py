@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -19,23 +20,54 @@ INDEXES = {
     "L1": "job_newest",
     "L2": "job_by_queue",
     "L3": "job_by_queue_and_state",
+    "L4": "job_by_job_set",
     "L7": "job_by_annotation",
     "L9": "job_by_last_node",
+    "L9b": "job_by_last_node",
+    "L10": "job_active",
     "L11": "job_by_queue",
     "L14": "job_by_change",
     "L16": "job_by_queue_and_state",
     "L17": "job_by_queue",
     "G1": "job_by_queue_and_state",
     "G3": "job_by_queue_and_state",
+    "G5": "job_failed",
+    "G6": "job_by_last_executor",
+    "X1": "job_by_last_category",
     "X2": "run_by_node",
     "X5": "run_failed_of_queue",
 }
 
+_INDEXES = """
+    SELECT indexname, indexdef FROM pg_indexes
+     WHERE tablename IN ('scheduler_job', 'scheduler_run') AND indexname NOT IN (SELECT conname FROM pg_constraint)
+"""
+
 
 def test_listed_questions_use_the_index_that_serves_them() -> None:
-    make_history(JOBS, only=(Job, Run))
+    with _indexes_made_last():
+        make_history(JOBS, only=(Job, Run))
+    _seem_vacuumed()
     used = {question: set(_indexes_used(question)) for question in INDEXES}
     assert {question: names for question, names in used.items() if INDEXES[question] not in names} == {}
+
+
+@contextmanager
+def _indexes_made_last() -> Iterator[None]:
+    """Rows come in without indexes, which takes less time."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL work_mem = '64MB'; SET LOCAL maintenance_work_mem = '128MB'")
+        cursor.execute(_INDEXES)
+        indexes = cursor.fetchall()
+        cursor.execute(f"DROP INDEX {', '.join(name for name, _ in indexes)}")
+        yield
+        cursor.execute("; ".join(definition for _, definition in indexes))
+
+
+def _seem_vacuumed() -> None:
+    """A transaction cannot vacuum; without, no plan would trust an index alone."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE pg_class SET relallvisible = relpages WHERE relname LIKE 'scheduler%'")
 
 
 def _indexes_used(question: str) -> Iterator[str]:
