@@ -32,26 +32,33 @@ def failure_days(wanted: RunFilter, span: Span) -> tuple[FailureDayRow, ...]:
     """
     with within(narrow=NARROW):
         rows = _rows(wanted, span)
-    return tuple(
-        FailureDayRow(
-            day=day, category=category, subcategory=subcategory, failures=failures, core_seconds=core_seconds
+    found: dict[tuple[datetime, str, str], FailureDayRow] = {}
+    for day, category, subcategory, failures, core_seconds in rows:
+        known = found.get((day, category, subcategory))
+        found[day, category, subcategory] = FailureDayRow(
+            day=day,
+            category=category,
+            subcategory=subcategory,
+            failures=failures + (known.failures if known else 0),
+            core_seconds=core_seconds + (known.core_seconds if known else 0.0),
         )
-        for day, category, subcategory, failures, core_seconds in rows
-    )
+    return tuple(sorted(found.values(), key=_newest_and_worst_first))
 
 
-_SUMMED = """
-    SELECT day, category, subcategory, sum(failures)::bigint AS failures, sum(core_seconds)
-      FROM found GROUP BY 1, 2, 3 ORDER BY day DESC, failures DESC, category, subcategory
-"""
+def _newest_and_worst_first(row: FailureDayRow) -> tuple[float, int, str, str]:
+    return -row.day.timestamp(), -row.failures, row.category, row.subcategory
+
+
+# Added up here: the days of a span are closed but for one or two, and to group them all again takes longest of all.
+_FOUND = "SELECT day, category, subcategory, failures, core_seconds FROM found"
 
 
 def _rows(wanted: RunFilter, span: Span) -> Sequence[tuple[Any, ...]]:
     if not wanted:
-        return rows_of(f"WITH {rolled_up(FAILURES_BY_DAY)} {_SUMMED}", span.parameters)
+        return rows_of(f"WITH {rolled_up(FAILURES_BY_DAY)} {_FOUND}", span.parameters)
     try:
         chosen, parameters = chosen_runs(wanted, span)
     except EmptyResultSet:  # the filter contradicts itself
         return []
     found = FAILURES_BY_DAY.counted("%s", "%s", besides=f"r.id IN ({chosen})")
-    return rows_of(f"WITH found AS ({found}) {_SUMMED}", [*span.parameters.values(), *parameters])
+    return rows_of(f"WITH found AS ({found}) {_FOUND}", [*span.parameters.values(), *parameters])

@@ -29,7 +29,7 @@ class Across(StrEnum):
 
 
 _FAMILIES: dict[Across, tuple[RollUp, str, str]] = {
-    Across.NODE: (FAILURES_BY_NODE, "node", "executor"),
+    Across.NODE: (FAILURES_BY_NODE, "node", "found.executor"),
     Across.POOL: (FAILURES_BY_NODE, "pool", "''"),
     Across.QUEUE: (FAILURES_BY_HOUR, "queue", "''"),
     Across.HOUR: (FAILURES_BY_HOUR, "hour", "''"),
@@ -75,22 +75,21 @@ def heat_map(wanted: RunFilter, across: Across, span: Span, *, limit: int = 50) 
         return _heat_map(_cells(wanted, across, span, limit), across, limit)
 
 
+# What is found goes into few cells at once: as many as are shown, and those of the rest as one.
 _CELLS = """
-    , cell AS MATERIALIZED (
-        SELECT {name} AS name, {executor} AS executor, category, sum(failures) AS failures, sum(core_seconds) AS core_seconds
-          FROM found GROUP BY 1, 2, 3
-    ), line AS MATERIALIZED (
-        SELECT name, executor, row_number() OVER (ORDER BY {order}, executor) AS turn FROM cell GROUP BY 1, 2
+    , line AS MATERIALIZED (
+        SELECT {name} AS name, {executor} AS executor, row_number() OVER (ORDER BY {order}, {executor}) AS turn
+          FROM found GROUP BY 1, 2
     )
-    SELECT least(turn, {limit} + 1) AS turn, min(name), min(executor), category, sum(failures)::bigint,
+    SELECT least(turn, {limit} + 1) AS turn, min(line.name), min(line.executor), category, sum(failures)::bigint,
            sum(core_seconds), (SELECT count(*) FROM line)
-      FROM cell JOIN line USING (name, executor) GROUP BY 1, category ORDER BY 1
+      FROM found JOIN line ON line.name = found.{name} AND line.executor = {executor} GROUP BY 1, category ORDER BY 1
 """
 
 
 def _cells(wanted: RunFilter, across: Across, span: Span, limit: int) -> Sequence[tuple[Any, ...]]:
     family, name, executor = _FAMILIES[across]
-    order = "name DESC" if across is Across.HOUR else "sum(failures) DESC, name"
+    order = "hour DESC" if across is Across.HOUR else f"sum(failures) DESC, {name}"
     cells = _CELLS.format(name=name, executor=executor, order=order, limit=limit)
     if not wanted:
         return rows_of(f"WITH {rolled_up(family)} {cells}", span.parameters)
