@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.handlers.base import BaseHandler
+from django.test.client import ClientHandler
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from lookout.addresses import DatabaseAddress
@@ -86,6 +88,24 @@ def django_db_modify_db_settings(
 ) -> None:
     """Point Django at this session's server, before its test database is made."""
     settings.DATABASES["default"].update(postgres_address.for_django())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_chain_of_middleware() -> Iterator[None]:
+    """All test clients go through the same chain, as all requests to a web process do: making one reads every file
+    that is served.
+    """
+    made = ClientHandler()
+
+    def take_the_made_one(handler: BaseHandler, is_async: bool = False) -> None:
+        if "_middleware_chain" not in vars(made):
+            made_by(made, is_async)
+        vars(handler).update({name: value for name, value in vars(made).items() if name.startswith("_")})
+
+    with pytest.MonkeyPatch.context() as patch:
+        made_by = ClientHandler.load_middleware
+        patch.setattr(ClientHandler, "load_middleware", take_the_made_one)
+        yield
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from copy import deepcopy
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Model
+
 from scheduler.models import (
     Executor,
     Job,
@@ -146,6 +148,29 @@ def make_run(
         job.state = JobState(state) if state.is_active else JobState.RUNNING
     job.save()
     return run
+
+
+def more_like(job: Job, count: int) -> list[Job]:
+    """So many more jobs as this one, each with runs and errors as its: for tests of many, in four statements."""
+    spec, runs = job.spec, list(job.runs.order_by("number"))
+    errors = list(RunError.objects.filter(run__in=runs))
+    jobs = Job.objects.bulk_create(Job(**_fields_of(job)) for _ in range(count))
+    JobSpec.objects.bulk_create(JobSpec(**_fields_of(spec), job=each) for each in jobs)
+    copied = [(Run(**_fields_of(run, "job_id"), job=each), run) for each in jobs for run in runs]
+    Run.objects.bulk_create(run for run, _ in copied)
+    RunError.objects.bulk_create(
+        RunError(**_fields_of(error), run=run)
+        for run, original in copied
+        for error in errors
+        if error.run_id == original.id
+    )
+    return jobs
+
+
+def _fields_of(row: Model, *but: str) -> dict[str, Any]:
+    """Everything but its key."""
+    fields = [field for field in row._meta.concrete_fields if not field.primary_key]
+    return {field.attname: getattr(row, field.attname) for field in fields if field.attname not in but}
 
 
 def make_executor(name: str = "local", *, nodes: int = 2, pool: str = "default", **fields: Any) -> Executor:

@@ -23,11 +23,38 @@ from tests.bootstrap.running import CHECKOUT, Up, eventually, running
 SIGN_IN_LINK = re.compile(r"http://127\.0\.0\.1:\d+/sign-in/\S+")
 
 
+class Life:
+    """One folder, and the Tack that runs on it: whoever needs one gets the one there is, or the next."""
+
+    def __init__(self, var: Path) -> None:
+        self._var = var
+        self._last: Up | None = None
+
+    def up(self) -> Up:
+        """The one that runs; started when there is none."""
+        if self._last is None or self._last.process.poll() is not None:
+            self._last = Up(self._var).wait_until_started()
+        return self._last
+
+    def end(self) -> None:
+        if self._last and self._last.process.poll() is None:
+            self._last.stop()
+
+
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """One that all tests of this file look at and none harms."""
-    with running(tmp_path_factory.mktemp("up") / "var") as started:
-        yield started
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    """What the tests of this file share. Those that end it come after those that look."""
+    shared = Life(tmp_path_factory.mktemp("up") / "var")
+    try:
+        yield shared
+    finally:
+        shared.end()
+
+
+@pytest.fixture
+def up(life: Life) -> Up:
+    """One to look at."""
+    return life.up()
 
 
 def test_it_prints_a_sign_in_link_and_what_each_step_took(up: Up) -> None:
@@ -65,13 +92,17 @@ def test_a_second_one_on_the_same_folder_is_refused_and_harms_nothing(up: Up) ->
         assert client.me().name == "admin"
 
 
-def test_another_one_beside_it_on_a_folder_of_its_own_takes_the_next_free_port(tmp_path: Path) -> None:
+def test_another_one_beside_it_takes_the_next_free_port_and_tells_what_is_surprising_in_its_configuration(
+    tmp_path: Path, up: Up
+) -> None:
+    surprising = {"TACK__SCHEDULING__MAXQUEUELOOKBACK": "0"}
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        with running(tmp_path / "var", "--port", str(port)) as other:
+        with running(tmp_path / "var", "--port", str(port), environment=surprising) as other:
             assert f"Port {port} is taken by another program" in other.printed
-            with other.client() as client:
-                assert client.url != f"http://127.0.0.1:{port}"
+            eventually(lambda: "No job starts: scheduling.maxQueueLookback is 0." in other.printed)
+            with other.client() as client, up.client() as first:
+                assert client.url not in (f"http://127.0.0.1:{port}", first.url)
                 assert client.me().name == "admin"
 
 
@@ -86,8 +117,8 @@ def test_what_is_killed_starts_again(up: Up) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends children of the killed on Linux only")
-def test_a_killed_supervisor_takes_everything_along_and_the_next_start_is_clean(tmp_path: Path) -> None:
-    killed = Up(tmp_path / "var").wait_until_started()
+def test_a_killed_supervisor_takes_everything_along_and_the_next_start_is_clean(life: Life) -> None:
+    killed = life.up()
     token = (killed.var / "token").read_text()
     processes = killed.processes()
     assert len(processes) >= 9
@@ -97,21 +128,21 @@ def test_a_killed_supervisor_takes_everything_along_and_the_next_start_is_clean(
         lambda: not any(birth_of(pid) == birth for pid, birth in processes.items()),
         lambda: f"Still there: {[pid for pid, birth in processes.items() if birth_of(pid) == birth]}",
     )
-    with running(tmp_path / "var") as again, again.client() as client:
+    again = life.up()
+    with again.client() as client:
         assert client.me().name == "admin"
         assert (again.var / "token").read_text().split()[1] == token.split()[1]
 
 
-def test_ctrl_c_gives_running_jobs_back_unattempted_and_the_next_start_runs_them_again(
-    tmp_path: Path,
-) -> None:
-    with running(tmp_path / "var") as first, first.client() as client:
+def test_ctrl_c_gives_running_jobs_back_unattempted_and_the_next_start_runs_them_again(life: Life) -> None:
+    first = life.up()
+    with first.client() as client:
         client.create_queue({"name": "waiting"})
-        (submitted,) = client.submit_jobs(job_of("sleep 600", grace_seconds=2))
+        (submitted,) = client.submit_jobs(job_of("waiting", "sleep 600", grace_seconds=2))
         eventually(lambda: client.job(submitted.job_id).state == "running")
-    assert first.process.returncode == 0
+    assert first.stop() == 0
     stopped = datetime.now(UTC)
-    with running(tmp_path / "var") as second, second.client() as client:
+    with life.up().client() as client:
         eventually(lambda: client.job(submitted.job_id).state == "running")
         returned, again = client.job(submitted.job_id).runs
         assert (returned.state, again.state) == ("lease_returned", "running")
@@ -124,11 +155,12 @@ def test_ctrl_c_gives_running_jobs_back_unattempted_and_the_next_start_runs_them
         eventually(lambda: client.job(submitted.job_id).state == "cancelled")
 
 
-def test_a_second_ctrl_c_takes_the_grace_away_from_a_job_that_ignores_the_first(tmp_path: Path) -> None:
-    with running(tmp_path / "var") as up, up.client() as client:
-        client.create_queue({"name": "waiting"})
+def test_a_second_ctrl_c_takes_the_grace_away_from_a_job_that_ignores_the_first(life: Life) -> None:
+    up = life.up()
+    with up.client() as client:
+        client.create_queue({"name": "deaf"})
         (submitted,) = client.submit_jobs(
-            job_of("trap '' TERM; echo deaf; sleep 600 & wait; sleep 600", grace_seconds=3_600)
+            job_of("deaf", "trap '' TERM; echo deaf; sleep 600 & wait; sleep 600", grace_seconds=3_600)
         )
         eventually(lambda: client.job(submitted.job_id).state == "running")
         (run,) = client.job(submitted.job_id).runs
@@ -136,7 +168,8 @@ def test_a_second_ctrl_c_takes_the_grace_away_from_a_job_that_ignores_the_first(
         eventually(lambda: "Tack is stopping" in up.printed)
         assert "Agent" not in up.printed.partition("Tack is stopping")[2]
         assert up.stop() == 0
-    with running(tmp_path / "var") as again, again.client() as client:
+    again = life.up()
+    with again.client() as client:
         returned = client.run(run.run_id)
         assert (returned.state, bool(returned.category)) == ("lease_returned", False)
         # It runs again now, and is as deaf.
@@ -178,11 +211,6 @@ def test_every_problem_of_the_configuration_is_told_before_anything_starts(tmp_p
     assert done.stdout == ""
 
 
-def test_what_is_surprising_in_the_configuration_is_told_at_the_start(tmp_path: Path) -> None:
-    with running(tmp_path / "var", environment={"TACK__SCHEDULING__MAXQUEUELOOKBACK": "0"}) as up:
-        eventually(lambda: "No job starts: scheduling.maxQueueLookback is 0." in up.printed)
-
-
 def test_a_folder_of_somebody_else_is_left_alone_with_a_sentence(tmp_path: Path) -> None:
     theirs, owner = Path("/usr"), "root"
     if os.geteuid() == 0:
@@ -205,7 +233,7 @@ def test_a_full_disk_is_told_before_anything_is_written(tmp_path: Path) -> None:
     assert re.search(r"The disk of \S+ is full: \d+ MB are free, Tack needs 300 MB", done.stderr), done.stderr
 
 
-def job_of(script: str, *, grace_seconds: int) -> dict[str, object]:
+def job_of(queue: str, script: str, *, grace_seconds: int) -> dict[str, object]:
     """A job file with one small job."""
     small = {"cpu": "100m", "memory": "16Mi"}
     container = {
@@ -214,7 +242,7 @@ def job_of(script: str, *, grace_seconds: int) -> dict[str, object]:
         "resources": {"requests": small, "limits": small},
     }
     spec = {"terminationGracePeriodSeconds": grace_seconds, "containers": [container]}
-    return {"queue": "waiting", "jobSetId": "waiting", "jobs": [{"podSpec": spec}]}
+    return {"queue": queue, "jobSetId": queue, "jobs": [{"podSpec": spec}]}
 
 
 def refused(

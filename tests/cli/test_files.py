@@ -1,10 +1,12 @@
 """Files are read strictly: what two readers could understand differently is told by line."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lookout.cli import files
 from lookout.cli.files import FileRefused, load_file
 from policies.lines import nearest_line
 from tests.cli.conftest import Tack
@@ -69,7 +71,6 @@ def test_what_is_ambiguous_is_a_problem_with_its_line(
         (b"[" * 80 + b"]" * 80, ":1: The document is nested deeper than 50 levels."),
         (b"a: '\xef\xbf\xbe", ": This is not YAML: "),
         (b"#" * (16 * 1024 * 1024 + 1), ": This is larger than 16,384 KiB."),
-        (b"[" + b"[]," * 1_000_001 + b"]", ":1: The document has more than 1,000,000 values."),
         (b"[" * 100_000, ":1: This is not YAML: "),
         (b'{"a": "\\ud83d\\ude00", "a": 2}', ": a: This key is there twice."),
     ],
@@ -79,6 +80,17 @@ def test_what_cannot_be_read_is_refused_with_the_files_name(tmp_path: Path, text
     with pytest.raises(FileRefused) as refused:
         load_file(path)
     assert refused.value.message.startswith(f"{path}{told}")
+
+
+def test_a_document_of_more_values_than_may_be_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert files.LIMITS.nodes == 1_000_000
+    monkeypatch.setattr(files, "LIMITS", replace(files.LIMITS, nodes=1_000))
+    path = written(tmp_path, b"[" + b"[]," * 1_001 + b"]")
+    with pytest.raises(FileRefused) as refused:
+        load_file(path)
+    assert refused.value.message.startswith(f"{path}:1: The document has more than 1,000 values.")
 
 
 def test_problems_beyond_counting_are_counted(tmp_path: Path) -> None:

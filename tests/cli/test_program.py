@@ -124,7 +124,7 @@ def started(server: SmallServer, *words: str) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.parametrize("jobs", [1, 5_000])
+@pytest.mark.parametrize("jobs", [1, 1_000])
 def test_a_reader_that_has_seen_enough_gets_no_traceback(server: SmallServer, jobs: int) -> None:
     closed: list[subprocess.Popen[bytes]] = []
 

@@ -1,12 +1,11 @@
 """A job reaches nothing of Tack: neither its files, nor its sockets and tokens, nor what its processes know."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.scratch import Scratch, scratch
+from tests.benchmarks.scratch import Scratch
 from tests.journeys.stack import Processes, ended
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="as an ordinary user jobs are that user")
@@ -26,33 +25,26 @@ echo looked
 """
 
 
-@pytest.fixture(scope="module")
-def tack() -> Iterator[Scratch]:
-    with scratch() as started:
-        started.var.parent.chmod(0o755)  # what keeps jobs out is the folder itself
-        yield started
-
-
-def test_a_job_reads_no_file_no_socket_no_token_and_no_process_of_tack(tack: Scratch) -> None:
-    assert (tack.var / "token").exists()
-    assert (tack.var / "agent" / "bell").exists()
+def test_a_job_reads_no_file_no_socket_no_token_and_no_process_of_tack(whole_tack: Scratch) -> None:
+    assert (whole_tack.var / "token").exists()
+    assert (whole_tack.var / "agent" / "bell").exists()
     container = {
         "name": "main",
-        "command": ["/bin/sh", "-c", LOOKS, "sh", str(tack.var)],
+        "command": ["/bin/sh", "-c", LOOKS, "sh", str(whole_tack.var)],
         "resources": {"limits": {"cpu": "100m", "memory": "64Mi"}},
     }
-    tack.client.create_queue({"name": "curious"})
+    whole_tack.client.create_queue({"name": "curious"})
     job = {"podSpec": {"containers": [container]}}
-    (submitted,) = tack.client.submit_jobs({"queue": "curious", "jobSetId": "curious", "jobs": [job]})
-    (run,) = ended(tack.client, submitted.job_id).runs
-    assert tack.client.run_output(run.run_id) == "looked\n"
+    (submitted,) = whole_tack.client.submit_jobs({"queue": "curious", "jobSetId": "curious", "jobs": [job]})
+    (run,) = ended(whole_tack.client, submitted.job_id).runs
+    assert whole_tack.client.run_output(run.run_id) == "looked\n"
 
 
-def test_no_command_line_which_everybody_can_read_shows_a_secret(tack: Scratch) -> None:
+def test_no_command_line_which_everybody_can_read_shows_a_secret(whole_tack: Scratch) -> None:
     kept = ("token", "agent.token", "secret", "postgres.password", "broker.url")
-    secrets = [(tack.var / name).read_text().split()[-1] for name in kept]
+    secrets = [(whole_tack.var / name).read_text().split()[-1] for name in kept]
     secrets.append(secrets[-1].partition("://:")[2].partition("@")[0])
-    pids = Processes(var=tack.var).of("")
+    pids = Processes(var=whole_tack.var).of("")
     assert len(pids) > 5
     for pid in pids:
         shown = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")

@@ -1,12 +1,10 @@
 """The life of jobs through a whole Tack: deadlines, cancelled job sets, runs that give way, another place in the line."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from lookout.client import Client, Conflict, JobSelection
-from tests.benchmarks.scratch import scratch_tack
 from tests.journeys.stack import ended, until
 
 QUEUE = "life"
@@ -14,11 +12,10 @@ SLEEPS = "trap 'echo goodbye; exit 0' TERM; sleep 600 & wait"
 
 
 @pytest.fixture(scope="module")
-def tack() -> Iterator[Client]:
-    """A Tack with a queue."""
-    with scratch_tack() as client:
-        client.create_queue({"name": QUEUE})
-        yield client
+def tack(client: Client) -> Client:
+    """With a queue."""
+    client.create_queue({"name": QUEUE})
+    return client
 
 
 def submit(client: Client, job_set: str, command: str = SLEEPS, **spec: Any) -> str:

@@ -4,7 +4,6 @@ With TACK_PICTURES set to a folder it leaves the pictures of the README and the 
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from playwright.sync_api import Page, ViewportSize, expect
 
 import lookout.story
 from lookout.client import Client
-from tests.benchmarks.scratch import scratch_tack
 
 STORY = Path(lookout.story.__file__).parent
 SENTENCE = "Rule 1 of oom-grow (version 1) matched category oom: retry 1 of 2, memory 64Mi → 128Mi."
@@ -24,12 +22,11 @@ SETTLED = 30_000.0
 
 
 @pytest.fixture(scope="module")
-def tack() -> Iterator[Client]:
-    """A whole Tack, just started, with the policy and the queue of the story."""
-    with scratch_tack() as client:
-        client.create_retry_policy((STORY / "policy.yaml").read_text())
-        client.create_queue({"name": "oom-grow-queue", "retryPolicies": ["oom-grow"]})
-        yield client
+def tack(client: Client) -> Client:
+    """With the policy and the queue of the story."""
+    client.create_retry_policy((STORY / "policy.yaml").read_text())
+    client.create_queue({"name": "oom-grow-queue", "retryPolicies": ["oom-grow"]})
+    return client
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

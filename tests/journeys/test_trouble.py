@@ -2,14 +2,13 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from lookout.client import Client
-from tests.benchmarks.scratch import scratch_tack
+from tests.benchmarks.scratch import Scratch
 from tests.journeys.stack import Processes, ended, until
 
 QUEUE = "trouble"
@@ -25,32 +24,16 @@ RUNS_OUT_OF_MEMORY = "dd if=/dev/zero of=/dev/null bs=67108864 count=1"
 
 
 @pytest.fixture(scope="module")
-def tack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A Tack with a queue whose policy retries once what ran out of memory, with no more than it had."""
-    with scratch_tack() as client:
-        client.create_retry_policy(POLICY)
-        client.create_queue({"name": QUEUE, "retryPolicies": ["again"]})
-        yield client
+def tack(client: Client) -> Client:
+    """With a queue whose policy retries once what ran out of memory, with no more than it had."""
+    client.create_retry_policy(POLICY)
+    client.create_queue({"name": QUEUE, "retryPolicies": ["again"]})
+    return client
 
 
 @pytest.fixture(scope="module")
-def processes(tack: Client) -> Processes:
-    return Processes(var=_var_of(tack))
-
-
-def _var_of(client: Client) -> Path:
-    port = client.url.rsplit(":", 1)[1]
-    for folder in Path("/proc").iterdir():
-        try:
-            environment = (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        for entry in environment:
-            if entry.startswith(b"TACK_VAR="):
-                var = Path(entry.removeprefix(b"TACK_VAR=").decode())
-                if (var / "url").exists() and (var / "url").read_text().strip().endswith(f":{port}"):
-                    return var
-    raise AssertionError("the processes of the scratch Tack were not found")
+def processes(whole_tack: Scratch) -> Processes:
+    return Processes(var=whole_tack.var)
 
 
 def submit(client: Client, *, command: str = "true", jobs: int = 1) -> list[str]:

@@ -2,8 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
+from http.cookies import SimpleCookie
 from typing import Any
 
 import pytest
@@ -38,17 +41,62 @@ PERSONS: dict[Who, tuple[str, Role, list[str]]] = {
 EXECUTORS = {Who.AGENT: "local", Who.OTHER_AGENT: "other"}
 
 
-def doors(wanted: Callable[[Door], bool] = lambda _: True) -> pytest.MarkDecorator:
-    """Decorates a test of each door that is wanted, with its row."""
-    found = [(row, door) for row in ROWS for door in row.doors if wanted(door)]
-    return pytest.mark.parametrize(
-        ("row", "door"), found, ids=[f"{door.at}: {door.request}" for _, door in found]
-    )
+def rows(wanted: Callable[[Door], bool] = lambda _: True) -> pytest.MarkDecorator:
+    """Decorates a test of each row, with those of its doors that are wanted."""
+    found = [(row, [door for door in row.doors if wanted(door)]) for row in ROWS]
+    found = [(row, doors) for row, doors in found if doors]
+    return pytest.mark.parametrize(("row", "doors"), found, ids=[row.what for row, _ in found])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class House:
+    """What the table speaks of, and what everybody who comes by has in hand."""
+
+    names: Mapping[str, str]
+    tokens: Mapping[Who, str]
+    sessions: Mapping[Who, SimpleCookie]
+
+    def with_token(self, who: Who, **more: Any) -> Client:
+        """Somebody who sends a token with every request, if they can have one."""
+        headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who in self.tokens else {}
+        return Client(raise_request_exception=False, headers=headers, **more)
+
+    def signed_in(self, who: Who, **more: Any) -> Client:
+        """Somebody with a session, if they can have one."""
+        if who not in self.sessions:
+            return self.with_token(who)
+        client = Client(raise_request_exception=False, **more)
+        client.cookies = SimpleCookie(self.sessions[who].output(header="", sep=";"))
+        return client
 
 
 @pytest.fixture
-def names() -> dict[str, str]:
-    """What the table speaks of: a queue with its people, a job with a run, a policy, a queue without jobs."""
+def house() -> House:
+    """What there is before each request: whatever one did is taken back."""
+    persons = {
+        who: ensure_person(name, role=role, groups=groups) for who, (name, role, groups) in PERSONS.items()
+    }
+    tokens = {who: issue_token(person) for who, person in persons.items()}
+    for agent, executor in EXECUTORS.items():
+        tokens[agent] = issue_token(persons[Who.ADMIN], Scope.EXECUTOR, executor=executor)
+    sessions = {}
+    for who, person in persons.items():
+        client = Client()
+        client.force_login(person)
+        sessions[who] = client.cookies
+    return House(names=furnished(), tokens=tokens, sessions=sessions)
+
+
+@contextmanager
+def taken_back() -> Iterator[None]:
+    """What is written meanwhile has never been."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def furnished() -> dict[str, str]:
+    """A queue with its people, a job with a run, a policy, a queue without jobs."""
     grants = [
         {"subjects": [{"kind": "User", "name": name}], "verbs": [verb]}
         for name, verb in (
@@ -75,47 +123,25 @@ def names() -> dict[str, str]:
     }
 
 
-def with_token(who: Who) -> Client:
-    """Somebody who sends a token with every request, if they can have one."""
-    if who is Who.ANONYMOUS:
-        return Client(raise_request_exception=False)
-    if who in EXECUTORS:
-        secret = issue_token(ensure_person("ada", role=Role.ADMIN), Scope.EXECUTOR, executor=EXECUTORS[who])
-    else:
-        secret = issue_token(person(who))
-    return Client(raise_request_exception=False, headers={"Authorization": f"Bearer {secret}"})
+@rows()
+def test_who_may_do_what(row: Row, doors: Sequence[Door], house: House) -> None:
+    for door in doors:
+        come = house.signed_in if door.at is At.PAGE else house.with_token
+        found = {who: outcome(come(who), door, house) for who in Who}
+        expected = {who: door.status if who in row.who else refused(door, who) for who in Who}
+        assert found == expected, door.request
 
 
-def signed_in(who: Who) -> Client:
-    """Somebody with a session, if they can have one."""
-    if who not in PERSONS:
-        return with_token(who)
-    client = Client(raise_request_exception=False)
-    client.force_login(person(who))
-    return client
-
-
-def person(who: Who) -> Any:
-    name, role, groups = PERSONS[who]
-    return ensure_person(name, role=role, groups=groups)
-
-
-@doors()
-def test_who_may_do_what(row: Row, door: Door, names: dict[str, str]) -> None:
-    come = signed_in if door.at is At.PAGE else with_token
-    found = {who: outcome(come, who, door, names) for who in Who}
-    assert found == {who: door.status if who in row.who else refused(door, who) for who in Who}
-
-
-@doors(lambda door: door.at is not At.PAGE)
-def test_a_session_opens_what_the_persons_token_opens(row: Row, door: Door, names: dict[str, str]) -> None:
-    found = {who: outcome(signed_in, who, door, names) for who in PERSONS}
-    expected = {who: door.status if who in row.who else 403 for who in PERSONS}
-    if door.at is At.EXECUTOR:
-        expected = dict.fromkeys(PERSONS, 401)
-    elif not door.by_session:
-        expected = dict.fromkeys(PERSONS, 403)
-    assert found == expected
+@rows(lambda door: door.at is not At.PAGE)
+def test_a_session_opens_what_the_persons_token_opens(row: Row, doors: Sequence[Door], house: House) -> None:
+    for door in doors:
+        found = {who: outcome(house.signed_in(who), door, house) for who in PERSONS}
+        expected = {who: door.status if who in row.who else 403 for who in PERSONS}
+        if door.at is At.EXECUTOR:
+            expected = dict.fromkeys(PERSONS, 401)
+        elif not door.by_session:
+            expected = dict.fromkeys(PERSONS, 403)
+        assert found == expected, door.request
 
 
 def refused(door: Door, who: Who) -> int:
@@ -125,12 +151,11 @@ def refused(door: Door, who: Who) -> int:
     return 401 if who is Who.ANONYMOUS else 403
 
 
-def outcome(come: Callable[[Who], Client], who: Who, door: Door, names: dict[str, str]) -> int:
+def outcome(visitor: Client, door: Door, house: House) -> int:
     """The status somebody gets. What it changed is taken back; a refusal has changed nothing."""
-    before = transaction.savepoint_create()
-    try:
+    with taken_back():
         changes = Change.objects.count()
-        answer = knock(come(who), door, names)
+        answer = knock(visitor, door, house)
         for close in answer._resource_closers:  # an export that was opened is not read
             close()
         if answer.status_code in (401, 403):
@@ -138,27 +163,26 @@ def outcome(come: Callable[[Who], Client], who: Who, door: Door, names: dict[str
         if door.at is At.PAGE and answer.status_code == 302 != door.status:
             assert answer.headers["Location"].startswith("/sign-in")
         return int(answer.status_code)
-    finally:
-        transaction.savepoint_rollback(before)
 
 
-def knock(client: Client, door: Door, names: dict[str, str]) -> Any:
-    method, path = door.request.format(**names).split(" ")
+def knock(client: Client, door: Door, house: House) -> Any:
+    method, path = door.request.format(**house.names).split(" ")
     if door.at is At.PAGE:
         return client.get(path) if method == "GET" else client.post(path, door.body or {})
     body = json.dumps(door.body) if door.body is not None else ""
-    for name, value in names.items():
+    for name, value in house.names.items():
         body = body.replace(f"{{{name}}}", value)
     path = path if door.at is At.PROGRAM else f"/api/{path}"
     return client.generic(method, path, body, content_type="application/json")
 
 
-@doors(lambda door: not door.request.startswith("GET"))
-def test_a_form_of_another_site_is_refused(row: Row, door: Door, names: dict[str, str]) -> None:
-    client = Client(raise_request_exception=False, enforce_csrf_checks=True)
-    client.force_login(person(Who.ADMIN))
+@rows(lambda door: not door.request.startswith("GET"))
+def test_a_form_of_another_site_is_refused(row: Row, doors: Sequence[Door], house: House) -> None:
+    client = house.signed_in(Who.ADMIN, enforce_csrf_checks=True)
     changes = Change.objects.count()
-    assert knock(client, door, names).status_code == (401 if door.at is At.EXECUTOR else 403)
+    for door in doors:
+        expected = 401 if door.at is At.EXECUTOR else 403
+        assert knock(client, door, house).status_code == expected, door.request
     assert Change.objects.count() == changes
 
 
