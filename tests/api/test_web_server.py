@@ -59,7 +59,8 @@ def server(
     }
     with subprocess.Popen(command, cwd=CHECKOUT, env=environment, pass_fds=(listener.fileno(),)) as process:
         yield process, f"http://127.0.0.1:{listener.getsockname()[1]}"
-        process.kill()
+        process.send_signal(signal.SIGQUIT)  # to its worker as well, which would keep the database in use
+        process.wait(30)
     listener.close()
 
 
