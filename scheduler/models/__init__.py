@@ -12,6 +12,8 @@ from scheduler.models.history import (
     HistoryMark,
     JobTotal,
     NodeFailureDay,
+    QueueFailureDay,
+    RetryDay,
     RetryHour,
 )
 from scheduler.models.jobs import Job, JobSet, JobSpec
@@ -39,7 +41,9 @@ __all__ = [
     "Pool",
     "PoolRound",
     "Queue",
+    "QueueFailureDay",
     "QueuePolicy",
+    "RetryDay",
     "RetryHour",
     "RetryPolicy",
     "RetryPolicyVersion",

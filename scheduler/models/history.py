@@ -81,22 +81,43 @@ class JobTotal(models.Model):
         return f"{self.jobs} {self.state} of {self.queue}"
 
 
-class FailureHour(models.Model):
-    """Failed runs of one hour, queue and category. Kept for ever."""
+class _QueueFailures(models.Model):
+    """Failed runs of a queue and category."""
 
-    hour = models.DateTimeField()
     queue = models.CharField(max_length=253)
     category = models.CharField(max_length=63, blank=True)
     failures = models.BigIntegerField()
     core_seconds = models.FloatField()
 
     class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.failures} {self.category} of {self.queue}"
+
+
+class FailureHour(_QueueFailures):
+    """Failed runs of one hour, queue and category. Kept for ever."""
+
+    hour = models.DateTimeField()
+
+    class Meta:
         constraints = [
             UniqueConstraint(name="failure_hour_once", fields=["hour", "queue", "category"], include=COUNTED)
         ]
 
-    def __str__(self) -> str:
-        return f"{self.failures} {self.category} of {self.queue} at {self.hour}"
+
+class QueueFailureDay(_QueueFailures):
+    """The hours of a day together. Kept for ever."""
+
+    day = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                name="queue_failure_day_once", fields=["day", "queue", "category"], include=COUNTED
+            )
+        ]
 
 
 class FailureDay(models.Model):
@@ -143,14 +164,13 @@ class NodeFailureDay(models.Model):
         return f"{self.failures} {self.category} on {self.node}, {self.day}"
 
 
-class RetryHour(models.Model):
-    """Decisions of one hour by policy, rule and verdict; and of granted retries how the next run ended. Kept for ever.
+class _Retries(models.Model):
+    """Decisions by policy, rule and verdict; and of granted retries how the next run ended.
 
-    A decision counts in the hour it was made, with no outcome; an outcome in the hour of the outcome, with the
+    A decision counts when it was made, with no outcome; an outcome when the outcome was recorded, with the
     policy and rule that granted the retry. A retry whose job was cancelled or preempted before has none.
     """
 
-    hour = models.DateTimeField()
     policy = models.CharField(max_length=63)
     rule = models.IntegerField(null=True)
     """From 0; null when no rule matched."""
@@ -164,6 +184,18 @@ class RetryHour(models.Model):
     """Of the runs decided about, or of those that ended so."""
 
     class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.times} {self.verdict} {self.outcome} of {self.policy}"
+
+
+class RetryHour(_Retries):
+    """Decisions and outcomes of one hour. Kept for ever."""
+
+    hour = models.DateTimeField()
+
+    class Meta:
         constraints = [
             UniqueConstraint(
                 name="retry_hour_once",
@@ -173,5 +205,18 @@ class RetryHour(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        return f"{self.times} {self.verdict} {self.outcome} of {self.policy} at {self.hour}"
+
+class RetryDay(_Retries):
+    """The hours of a day together. Kept for ever."""
+
+    day = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                name="retry_day_once",
+                fields=["day", "policy", "rule", "verdict", "outcome", "after"],
+                nulls_distinct=False,
+                include=["times", "core_seconds"],
+            )
+        ]

@@ -5,7 +5,7 @@ what it finds of the time that is not closed, and a recount compares it with wha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import connection
@@ -35,6 +35,8 @@ class RollUp:
     """The time of recording, of the source."""
     own: str = "true"
     """Which rows of the table are the family's."""
+    by_hour: "RollUp | None" = None
+    """Of a family by day: the same by the hour, for where a span begins or ends within a day."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -110,7 +112,19 @@ OUTCOMES_BY_HOUR = RollUp(
     keys={**_OF_DECISION, "outcome": "r.state", "after": "d.global_used_after"},
     measures=_TIMES, source=_AFTER_RETRIES, clock="r.recorded_at", own="outcome <> ''",
 )  # fmt: skip
-FAMILIES = (FAILURES_BY_HOUR, FAILURES_BY_DAY, FAILURES_BY_NODE, DECISIONS_BY_HOUR, OUTCOMES_BY_HOUR)
+
+
+def _by_day(family: RollUp, table: str) -> RollUp:
+    return replace(family, table=table, unit="day", by_hour=family)
+
+
+FAILURES_BY_QUEUE = _by_day(FAILURES_BY_HOUR, "scheduler_queuefailureday")
+DECISIONS_BY_DAY = _by_day(DECISIONS_BY_HOUR, "scheduler_retryday")
+OUTCOMES_BY_DAY = _by_day(OUTCOMES_BY_HOUR, "scheduler_retryday")
+FAMILIES = (
+    FAILURES_BY_HOUR, FAILURES_BY_QUEUE, FAILURES_BY_DAY, FAILURES_BY_NODE,
+    DECISIONS_BY_HOUR, DECISIONS_BY_DAY, OUTCOMES_BY_HOUR, OUTCOMES_BY_DAY,
+)  # fmt: skip
 
 _NEXT = """
     SELECT least((SELECT min(recorded_at) FROM scheduler_run WHERE recorded_at >= %(since)s),

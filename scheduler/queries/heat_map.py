@@ -11,7 +11,7 @@ from django.core.exceptions import EmptyResultSet
 
 from scheduler.errors import Invalid
 from scheduler.filters import RunFilter
-from scheduler.models.rollups import FAILURES_BY_HOUR, FAILURES_BY_NODE, RollUp
+from scheduler.models.rollups import FAILURES_BY_HOUR, FAILURES_BY_NODE, FAILURES_BY_QUEUE, RollUp
 from scheduler.queries.failed_runs import NARROW, chosen_runs
 from scheduler.queries.patience import within
 from scheduler.queries.rollups import Span, rolled_up, rows_of
@@ -31,7 +31,7 @@ class Across(StrEnum):
 _FAMILIES: dict[Across, tuple[RollUp, str, str]] = {
     Across.NODE: (FAILURES_BY_NODE, "node", "found.executor"),
     Across.POOL: (FAILURES_BY_NODE, "pool", "''"),
-    Across.QUEUE: (FAILURES_BY_HOUR, "queue", "''"),
+    Across.QUEUE: (FAILURES_BY_QUEUE, "queue", "''"),
     Across.HOUR: (FAILURES_BY_HOUR, "hour", "''"),
 }
 """The family that knows it, the name of a row, and whose node that is."""
@@ -75,21 +75,25 @@ def heat_map(wanted: RunFilter, across: Across, span: Span, *, limit: int = 50) 
         return _heat_map(_cells(wanted, across, span, limit), across, limit)
 
 
-# What is found goes into few cells at once: as many as are shown, and those of the rest as one.
+# What is found goes into few cells at once: those of the lines that are shown, and of all others as one. A count of one
+# bucket is no large number, and adding up such takes half as long.
 _CELLS = """
     , line AS MATERIALIZED (
-        SELECT {name} AS name, {executor} AS executor, row_number() OVER (ORDER BY {order}, {executor}) AS turn
-          FROM found GROUP BY 1, 2
+        SELECT {name} AS name, {executor} AS executor, sum(failures::int) AS failures FROM found GROUP BY 1, 2
+    ), shown AS MATERIALIZED (
+        SELECT name, executor, row_number() OVER (ORDER BY {order}, executor) AS turn
+          FROM line ORDER BY {order}, executor LIMIT {limit}
     )
-    SELECT least(turn, {limit} + 1) AS turn, min(line.name), min(line.executor), category, sum(failures)::bigint,
+    SELECT coalesce(turn, {limit} + 1) AS turn, min(shown.name), min(shown.executor), category, sum(failures::int),
            sum(core_seconds), (SELECT count(*) FROM line)
-      FROM found JOIN line ON line.name = found.{name} AND line.executor = {executor} GROUP BY 1, category ORDER BY 1
+      FROM found LEFT JOIN shown ON shown.name = found.{name} AND shown.executor = {executor}
+  GROUP BY 1, category ORDER BY 1
 """
 
 
 def _cells(wanted: RunFilter, across: Across, span: Span, limit: int) -> Sequence[tuple[Any, ...]]:
     family, name, executor = _FAMILIES[across]
-    order = "hour DESC" if across is Across.HOUR else f"sum(failures) DESC, {name}"
+    order = "name DESC" if across is Across.HOUR else "failures DESC, name"
     cells = _CELLS.format(name=name, executor=executor, order=order, limit=limit)
     if not wanted:
         return rows_of(f"WITH {rolled_up(family)} {cells}", span.parameters)

@@ -9,7 +9,7 @@ from django.core.exceptions import EmptyResultSet
 from policies.decision import Verdict
 from scheduler.filters import DecisionFilter
 from scheduler.models import Decision
-from scheduler.models.rollups import DECISIONS_BY_HOUR, OUTCOMES_BY_HOUR
+from scheduler.models.rollups import DECISIONS_BY_DAY, OUTCOMES_BY_DAY
 from scheduler.queries.meaning import decisions_where
 from scheduler.queries.patience import within
 from scheduler.queries.rollups import Span, rolled_up, rows_of
@@ -74,7 +74,7 @@ _SUMMED = """
     SELECT policy, rule, verdict, outcome, after, sum(times), sum(core_seconds)
       FROM found GROUP BY 1, 2, 3, 4, 5 ORDER BY policy, rule NULLS LAST, verdict, outcome, after
 """
-_FAMILIES = (DECISIONS_BY_HOUR, OUTCOMES_BY_HOUR)
+_FAMILIES = (DECISIONS_BY_DAY, OUTCOMES_BY_DAY)
 
 
 def _rows(wanted: DecisionFilter, span: Span) -> Sequence[tuple[Any, ...]]:

@@ -26,7 +26,7 @@ class Span:
 # what lies in [first, rest); live are [since, first) and [rest, until).
 _SPAN = """
     span AS MATERIALIZED (
-        SELECT since, until, first,
+        SELECT since, until, mark, first,
                greatest(first, CASE WHEN mark <= until THEN mark ELSE date_trunc('{unit}', until, 'UTC') END) AS rest
           FROM (SELECT since, until, mark, least(until,
                        CASE WHEN whole < since THEN whole + interval '1 {unit}' ELSE since END) AS first
@@ -37,6 +37,14 @@ _SPAN = """
                ) AS aligned
     )
 """
+# Of what is rolled up by the hour, [first, rest) is rolled up by the day as well.
+_DAYS = """
+    , days AS MATERIALIZED (
+        SELECT first, greatest(first, CASE WHEN mark <= until THEN whole ELSE date_trunc('day', until, 'UTC') END) AS rest
+          FROM (SELECT mark, until, rest AS whole, least(rest, CASE WHEN date_trunc('day', first, 'UTC') < first
+                       THEN date_trunc('day', first, 'UTC') + interval '1 day' ELSE first END) AS first FROM span) AS aligned
+    )
+"""
 
 
 def rolled_up(*families: RollUp) -> str:
@@ -45,15 +53,28 @@ def rolled_up(*families: RollUp) -> str:
     The statement takes the parameters of a `Span`.
     """
     parts = "\n UNION ALL ".join(part for family in families for part in _parts(family))
-    return f"{_SPAN.format(unit=families[0].unit)}, found AS ({parts})"
+    by_hour = families[0].by_hour
+    span = _SPAN.format(unit="hour") + _DAYS if by_hour else _SPAN.format(unit=families[0].unit)
+    return f"{span}, found AS ({parts})"
 
 
 def _parts(family: RollUp) -> tuple[str, ...]:
     """SQL of what is rolled up, of what was recorded before, and of the rest."""
-    bucket = f"{family.unit} >= (SELECT first FROM span) AND {family.unit} < (SELECT rest FROM span)"  # noqa: S608
     before = family.counted("(SELECT since FROM span)", "(SELECT first FROM span)")
     rest = family.counted("(SELECT rest FROM span)", "(SELECT until FROM span)")
-    return (f"{family.kept} AND {bucket}", f"({before})", f"({rest})")
+    live = (f"({before})", f"({rest})")
+    if family.by_hour is None:
+        return _kept(family, "(SELECT first FROM span)", "(SELECT rest FROM span)"), *live
+    return (
+        _kept(family, "(SELECT first FROM days)", "(SELECT rest FROM days)"),
+        _kept(family.by_hour, "(SELECT first FROM span)", "(SELECT first FROM days)"),
+        _kept(family.by_hour, "(SELECT rest FROM days)", "(SELECT rest FROM span)"),
+        *live,
+    )
+
+
+def _kept(family: RollUp, begin: str, end: str) -> str:
+    return f"{family.kept} AND {family.unit} >= {begin} AND {family.unit} < {end}"
 
 
 def rows_of(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> Sequence[tuple[Any, ...]]:

@@ -1,6 +1,7 @@
 """Every filter finds what the same filter in plain Python finds among the same rows."""
 
 from datetime import datetime, timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from scheduler.models.clock import database_now
 from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
 from tests.fuzz.effort import tried
 from tests.scheduler.history_rows import PlainJob, all_runs, make_history
+from tests.scheduler.invariants import check_last_run
 from tests.scheduler.plain_filters import job_is_meant, rows_of, run_is_meant
 
 pytestmark = pytest.mark.django_db
@@ -178,6 +180,21 @@ def test_what_is_said_of_some_run_is_said_of_one_and_the_same(history: list[Plai
     )
     assert Job.objects.filter(jobs_where(same)).exists()
     assert not Job.objects.filter(jobs_where(mixed)).exists()
+
+
+def test_jobs_from_before_learn_where_they_ran_and_what_they_failed_of(
+    history: list[PlainJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = ("id", "last_executor", "last_node", "last_pool", "last_category", "last_subcategory")
+    before = list(Job.objects.order_by("id").values_list(*known))
+    Job.objects.update(**dict.fromkeys(known[1:]))
+    earlier_jobs = import_module("scheduler.migrations.0014_last_runs_of_earlier_jobs")
+    monkeypatch.setattr(earlier_jobs, "BATCH", 5)
+    with connection.schema_editor() as editor:
+        earlier_jobs.fill(None, editor)
+    assert list(Job.objects.order_by("id").values_list(*known)) == before
+    for job in Job.objects.all():
+        check_last_run(job, list(job.runs.order_by("number")))
 
 
 @pytest.mark.parametrize("field", JOBS.fields.values(), ids=lambda field: field.shown_name)
