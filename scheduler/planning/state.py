@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from scheduler.placement import NodeCapacity, Requirements
 from scheduler.planning.buckets import TokenBucket
@@ -54,17 +55,16 @@ class Gang:
     """The value of the label where they are; empty when none has started."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QueuedJob:
-    """A job that waits. A lease is for this version of it."""
+class QueuedJob(NamedTuple):
+    """A job that waits. A lease is for this version of it. A hundred thousand may wait: hence a tuple."""
 
     id: str
     version: int
-    priority_class: str = ""
     priority: int
     """Smaller goes first."""
     submitted_at: datetime
     requirements: Requirements
+    priority_class: str = ""
     gang: Gang | None = None
 
 

@@ -21,16 +21,11 @@ def runs_that_may_give_way(
     highest = max((priorities.get(name, 0) for name in {job.priority_class for job in waiting}), default=None)
     if highest is None:
         return []
-    stays = [
-        name
-        for name, found in config.priority_classes.items()
-        if not found.preemptible and found.priority >= highest
-    ]
     rows = (
         Run.objects.filter(
             state__in=ACTIVE_RUN_STATES, executor__pool=pool, job__cancel_requested_at__isnull=True
         )
-        .exclude(priority_class__in=_as_stored(stays, config))
+        .exclude(priority_class__in=classes_that_stay(highest, config))
         .exclude(ASKED_TO_GIVE_WAY)
         .values_list(
             "id", "job_id", "queue_id", "executor_id", "node", "priority_class", "cpu_request_millicores",
@@ -59,6 +54,12 @@ def runs_that_may_give_way(
     ]  # fmt: skip
 
 
-def _as_stored(names: list[str], config: Configuration) -> list[str]:
-    """Runs from before there were classes are of the default one, and say nothing."""
+def classes_that_stay(highest: int, config: Configuration) -> list[str]:
+    """Priority classes, as runs have them, whose runs give way to no job of such a priority."""
+    names = [
+        name
+        for name, found in config.priority_classes.items()
+        if not found.preemptible and found.priority >= highest
+    ]
+    # Runs from before there were classes are of the default one, and say nothing.
     return [*names, ""] if config.default_priority_class_name in names else names

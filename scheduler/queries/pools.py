@@ -12,8 +12,8 @@ from scheduler.config import Configuration
 from scheduler.models import Pool, Queue
 from scheduler.planning import NodeState, Plan, PoolState, PriorityClass, QueueState, TokenBucket, Use
 from scheduler.queries.fleet import NodeUse, fleet_nodes, node_uses
-from scheduler.queries.giving_way import runs_that_may_give_way
-from scheduler.queries.queued import waiting_jobs
+from scheduler.queries.giving_way import classes_that_stay, runs_that_may_give_way
+from scheduler.queries.queued import Space, waiting_jobs
 
 TOLD = ("unplaced", "held", "gangs", "limited")
 """What a round keeps of what its plan said, by the names of its columns."""
@@ -51,9 +51,10 @@ def pool_snapshot(pool: str, *, config: Configuration) -> PoolSnapshot | None:
     number, rates, *told, now = found
     uses = node_uses(pools=[pool])
     buckets = _Buckets(rates or {}, now, config)
-    queues = _queues(uses, buckets, config)
+    nodes = _nodes(pool, uses, config)
+    queues = _queues(uses, buckets, _space(nodes, uses, config), config)
     state = PoolState(
-        nodes=_nodes(pool, uses, config),
+        nodes=nodes,
         queues=queues,
         running=runs_that_may_give_way(pool, (job for queue in queues for job in queue.jobs), config=config),
         rate=buckets.of_pool(),
@@ -135,11 +136,35 @@ def _nodes(pool: str, uses: Sequence[NodeUse], config: Configuration) -> list[No
     ]
 
 
-def _queues(uses: Sequence[NodeUse], buckets: _Buckets, config: Configuration) -> list[QueueState]:
+def _space(nodes: Sequence[NodeState], uses: Iterable[NodeUse], config: Configuration) -> Space:
+    highest = max(0, *(found.priority for found in config.priority_classes.values()))
+    stay = classes_that_stay(highest, config)
+    held: dict[tuple[str, str], list[NodeUse]] = defaultdict(list)
+    for use in uses:
+        if use.priority_class in stay:
+            held[use.executor, use.node].append(use)
+    sums = [
+        (node.capacity, _sum(held[node.capacity.executor, node.capacity.name]))
+        for node in nodes
+        if node.capacity.schedulable
+    ]
+    cpu = [max(0, node.cpu_millicores - used.cpu_millicores) for node, used in sums]
+    memory = [max(0, node.memory_bytes - used.memory_bytes) for node, used in sums]
+    return Space(
+        cpu_millicores=sum(cpu),
+        memory_bytes=sum(memory),
+        largest_cpu_millicores=max(cpu, default=0),
+        largest_memory_bytes=max(memory, default=0),
+    )
+
+
+def _queues(
+    uses: Sequence[NodeUse], buckets: _Buckets, space: Space, config: Configuration
+) -> list[QueueState]:
     by_queue: dict[str, list[NodeUse]] = defaultdict(list)
     for use in uses:
         by_queue[use.queue].append(use)
-    waiting = waiting_jobs(config)
+    waiting = waiting_jobs(space, config)
     queues = Queue.objects.order_by("name").values_list("name", "priority_factor", "cordoned")
     return [
         QueueState(

@@ -1,35 +1,33 @@
 """The queued jobs a round looks at: each queue's within the look-back limit, gangs with all their members."""
 
 import json
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from operator import itemgetter
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from django.db import connection
 
 from scheduler.config import Configuration
-from scheduler.models.ulids import ulid_of
+from scheduler.models.ulids import ulid_of_text
 from scheduler.placement import Requirements, reserved_memory
 from scheduler.planning import LEASES_PER_ROUND, Gang, QueuedJob
 
 type GangKey = tuple[str, str]
 """Queue and gang id."""
 
-_SHAPE = """cpu_request_millicores, memory_request_bytes, memory_limit_bytes, resources, node_selector, affinity,
-            tolerations, avoided_nodes, needed_fields"""
-_COLUMNS = f"""id, queue_id, version, priority_class, priority, submitted_at,
-               gang_id, gang_cardinality, gang_uniformity_label, {_SHAPE}"""
-_TEXTS = """id, queue_id, version, priority_class, priority, submitted_at,
-            gang_id, gang_cardinality, gang_uniformity_label,
-            cpu_request_millicores, memory_request_bytes, memory_limit_bytes, resources::text, node_selector::text,
-            affinity::text, tolerations::text, to_json(avoided_nodes)::text, to_json(needed_fields)::text"""
+_AMOUNTS = ("cpu_request_millicores", "memory_request_bytes", "memory_limit_bytes")
+_OTHERS = ("resources", "node_selector", "affinity", "tolerations", "avoided_nodes", "needed_fields")
+_SHAPE = ", ".join((*_AMOUNTS, *_OTHERS))
+"""All that the requirements of a job depend on."""
+_COLUMNS = """queue_id, id::text, version, priority_class, priority, submitted_at,
+              gang_id, gang_cardinality, gang_uniformity_label"""
 
-# Each queue's classes are found by their index, and of each no more is read than may be looked at. The hash only
-# thins out equal jobs: should two shapes ever share one, some wait for the next round.
+# Each queue's classes are found by their index, and of each no more is read than may be looked at. Jobs of a queue
+# that ask for the same have the same shape, which is told of the first of them only. Shapes are told apart by a hash:
+# each round has a seed of its own, so that nobody can make two jobs share one, and chance not twice.
 _WAITING = f"""
     WITH RECURSIVE class AS (
         SELECT q.name AS queue, (SELECT min(j.priority_class) FROM scheduler_job j
@@ -40,29 +38,35 @@ _WAITING = f"""
                               WHERE j.queue_id = class.queue AND j.state = 'queued'
                                 AND j.priority_class > class.name)
           FROM class WHERE class.name IS NOT NULL
-    ), looked_at AS (
-        SELECT job.*, coalesce(rank.priority, 0) AS class_priority,
-               hash_record_extended((priority_class, {_SHAPE}), 0) AS shape
-          FROM class
-     LEFT JOIN unnest(%(classes)s::text[], %(priorities)s::int[]) AS rank(name, priority) USING (name)
-    CROSS JOIN LATERAL (
-               SELECT {_COLUMNS} FROM scheduler_job j
-                WHERE j.queue_id = class.queue AND j.state = 'queued' AND j.priority_class = class.name
-             ORDER BY priority, submitted_at, id
-                LIMIT %(lookback)s + 1) AS job
-    ), numbered AS (
-        SELECT looked_at.*,
-               row_number() OVER (PARTITION BY queue_id
-                                  ORDER BY class_priority DESC, priority, submitted_at, id) AS turn,
-               count(*) OVER (PARTITION BY queue_id) > %(lookback)s AS is_cut,
-               row_number() OVER (PARTITION BY queue_id, shape ORDER BY priority, submitted_at, id) AS nth
-          FROM looked_at
+    ), queue AS (
+        SELECT queue AS name, array_agg(name) AS classes FROM class WHERE name IS NOT NULL GROUP BY queue
     )
-    SELECT {_TEXTS}, is_cut FROM numbered
-     WHERE turn <= %(lookback)s AND (nth <= %(most)s OR gang_id <> '')
+    SELECT {_COLUMNS}, is_cut, shape,
+           CASE WHEN nth = 1 THEN (SELECT json_build_array({_SHAPE})::text
+                                     FROM scheduler_job first WHERE first.id = looked_at.id) END
+      FROM queue CROSS JOIN LATERAL (
+           SELECT job.*,
+                  row_number() OVER (ORDER BY coalesce(rank.priority, 0) DESC, job.priority, submitted_at, id) AS turn,
+                  count(*) OVER () > %(lookback)s AS is_cut,
+                  row_number() OVER (PARTITION BY shape ORDER BY job.priority, submitted_at, id) AS nth
+             FROM unnest(queue.classes) AS class(name)
+        LEFT JOIN unnest(%(classes)s::text[], %(priorities)s::int[]) AS rank(name, priority) USING (name)
+       CROSS JOIN LATERAL (
+                  SELECT id, queue_id, version, priority_class, priority, submitted_at,
+                         gang_id, gang_cardinality, gang_uniformity_label, cpu_request_millicores AS cpu,
+                         coalesce(greatest(memory_request_bytes, memory_limit_bytes), 0) AS memory,
+                         hash_record_extended((priority_class, {_SHAPE}), %(seed)s) AS shape
+                    FROM scheduler_job j
+                   WHERE j.queue_id = queue.name AND j.state = 'queued' AND j.priority_class = class.name
+                ORDER BY priority, submitted_at, id
+                   LIMIT %(lookback)s + 1) AS job) AS looked_at
+     WHERE turn <= %(lookback)s
+       AND (nth = 1 OR gang_id <> ''
+            OR nth <= %(most)s AND cpu <= %(largest_cpu_millicores)s AND memory <= %(largest_memory_bytes)s
+               AND nth::float8 * cpu <= %(cpu_millicores)s AND nth::float8 * memory <= %(memory_bytes)s)
 """  # noqa: S608 - what is put in stands above
 _MEMBERS = f"""
-    SELECT {_TEXTS}, true
+    SELECT {_COLUMNS}, true, NULL, json_build_array({_SHAPE})::text
       FROM unnest(%(queues)s::text[], %(gangs)s::text[]) AS asked(queue, gang)
       JOIN scheduler_job ON queue_id = asked.queue AND gang_id = asked.gang
      WHERE state = 'queued'
@@ -82,6 +86,18 @@ _PLACED = """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Space:
+    """The most that jobs could find in a pool, if all left that may have to give way."""
+
+    cpu_millicores: int
+    """Of all nodes together."""
+    memory_bytes: int
+    largest_cpu_millicores: int
+    """Of one node."""
+    largest_memory_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Waiting:
     """What waits in one queue."""
 
@@ -91,8 +107,9 @@ class Waiting:
 
 
 class _Row(NamedTuple):
-    id: UUID
     queue: str
+    id: str
+    """As the database writes a uuid."""
     version: int
     priority_class: str
     priority: int
@@ -100,36 +117,31 @@ class _Row(NamedTuple):
     gang_id: str
     gang_cardinality: int
     gang_label: str
-    cpu_millicores: int
-    memory_request: int | None
-    memory_limit: int | None
-    resources: str
-    node_selector: str
-    affinity: str
-    tolerations: str
-    avoided_nodes: str
-    needed_fields: str
     is_cut: bool
+    shape: int | None
+    """Told once for all jobs of the queue that have it; None where each tells its own."""
+    told: str | None
+    """The shape, as JSON."""
 
 
-_shape_of = itemgetter(slice(_Row._fields.index("cpu_millicores"), _Row._fields.index("is_cut")))
-"""All that the requirements of a row's job depend on."""
+def waiting_jobs(space: Space, config: Configuration) -> Mapping[str, Waiting]:
+    """The jobs that wait, by queue, in three queries at most.
 
-
-def waiting_jobs(config: Configuration) -> Mapping[str, Waiting]:
-    """The jobs that wait, by queue; equal ones thinned out to what a round could start. Three queries at most."""
-    rows = _looked_at(config)
+    Equal jobs of a queue are thinned out to what a round could start in so much space; where that is none, one is
+    left, by which the plan says why.
+    """
+    rows = _looked_at(space, config)
     gangs = _Gangs(row for row in rows if row.gang_id)
     rows += _missing_members(gangs, rows)
-    known: dict[tuple[Any, ...], Requirements] = {}
+    shapes = _Shapes(rows)
     jobs: dict[str, list[QueuedJob]] = defaultdict(list)
     for row in rows:
-        jobs[row.queue].append(_queued_job(row, gangs.of(row), known, config))
+        jobs[row.queue].append(_queued_job(row, gangs.of(row), shapes.of(row), config))
     cut = {row.queue for row in rows if row.is_cut}
     return {queue: Waiting(jobs=found, is_cut=queue in cut) for queue, found in jobs.items()}
 
 
-def _looked_at(config: Configuration) -> list[_Row]:
+def _looked_at(space: Space, config: Configuration) -> list[_Row]:
     priorities = {name: found.priority for name, found in config.priority_classes.items()}
     priorities[""] = priorities[config.default_priority_class_name]
     values = {
@@ -137,6 +149,8 @@ def _looked_at(config: Configuration) -> list[_Row]:
         "priorities": list(priorities.values()),
         "lookback": config.max_queue_lookback,
         "most": _most_at_once(config),
+        "seed": secrets.randbits(63),
+        **asdict(space),
     }
     return _rows(_WAITING, values)
 
@@ -230,15 +244,25 @@ def _missing_members(gangs: _Gangs, rows: Iterable[_Row]) -> list[_Row]:
     return [row for row in _rows(_MEMBERS, _asked(incomplete)) if row.id not in known]
 
 
-def _queued_job(
-    row: _Row, gang: Gang | None, known: dict[tuple[Any, ...], Requirements], config: Configuration
-) -> QueuedJob:
-    """`known` holds the requirements that were made for others, by all they depend on."""
-    shape = _shape_of(row)
-    if (requirements := known.get(shape)) is None:
-        requirements = known[shape] = _requirements(row)
+class _Shapes:
+    """What the jobs of rows ask for. Those of equal jobs are one value, whatever their queues."""
+
+    def __init__(self, rows: Iterable[_Row]) -> None:
+        self._known: dict[str, Requirements] = {}
+        self._shapes = {(row.queue, row.shape): self._read(row.told) for row in rows if row.told}
+
+    def of(self, row: _Row) -> Requirements:
+        return self._read(row.told) if row.told else self._shapes[row.queue, row.shape]
+
+    def _read(self, told: str) -> Requirements:
+        if (known := self._known.get(told)) is None:
+            known = self._known[told] = _requirements(*json.loads(told))
+        return known
+
+
+def _queued_job(row: _Row, gang: Gang | None, requirements: Requirements, config: Configuration) -> QueuedJob:
     return QueuedJob(
-        id=ulid_of(row.id),
+        id=ulid_of_text(row.id),
         version=row.version,
         priority_class=row.priority_class or config.default_priority_class_name,
         priority=row.priority,
@@ -248,14 +272,11 @@ def _queued_job(
     )
 
 
-def _requirements(row: _Row) -> Requirements:
+def _requirements(  # the columns of a shape, in their order
+    cpu_millicores: int, memory_request: int | None, memory_limit: int | None, *others: Any
+) -> Requirements:
     return Requirements.from_amounts(
-        cpu_millicores=row.cpu_millicores,
-        memory_bytes=reserved_memory(request=row.memory_request, limit=row.memory_limit),
-        resources=json.loads(row.resources),
-        node_selector=json.loads(row.node_selector),
-        affinity=json.loads(row.affinity),
-        tolerations=json.loads(row.tolerations),
-        avoided_nodes=json.loads(row.avoided_nodes),
-        needed_fields=json.loads(row.needed_fields),
+        cpu_millicores=cpu_millicores,
+        memory_bytes=reserved_memory(request=memory_request, limit=memory_limit),
+        **dict(zip(_OTHERS, others, strict=True)),
     )

@@ -119,6 +119,29 @@ class TestReading:
         )
         assert sum(job.gang is not None for job in jobs(few).values()) == 3
 
+    def test_of_equal_jobs_no_more_are_looked_at_than_there_is_space_for(self) -> None:
+        make_node(make_executor(nodes=1), cpu_millicores=8_000, memory_bytes=4 * MEBI)
+        for _ in range(4):
+            make_job(cpu_request_millicores=3_000, memory_bytes=MEBI)
+        large = [make_job("other", cpu_request_millicores=9_000) for _ in range(2)]
+        found = jobs()
+        assert sum(job.requirements.cpu_millicores == 3_000 for job in found.values()) == 3
+        assert large[0].id in found
+        assert large[1].id not in found
+
+    def test_space_is_where_runs_may_have_to_give_way_and_not_on_closed_nodes(self) -> None:
+        executor = make_executor(nodes=1)
+        make_node(executor, schedulable=False)
+        make_run(
+            make_job(priority_class="spare"),
+            executor=executor, node="local-1", priority_class="spare", cpu_request_millicores=2_000,
+        )  # fmt: skip
+        for _ in range(4):
+            make_job(priority_class="urgent", cpu_request_millicores=1_000)
+        assert len(jobs()) == 2
+        Run.objects.update(priority_class="urgent")
+        assert len(jobs()) == 1
+
     def test_members_that_started_count_with_where_they_are(self) -> None:
         executor = make_executor(nodes=0)
         make_node(executor, name="local-1", labels={"rack": "r7"})
