@@ -6,7 +6,7 @@ them alone. They lie in a schema of their own, so that the same storm can be had
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 
 from lookout.client import Client
+from tests.benchmarks.copied_rows import Changes, selected
 from tests.benchmarks.job_files import RUNS_OUT_OF_MEMORY, job_file
 
 TEMPLATE = "storm-template"
@@ -57,26 +58,26 @@ _NODES = """
 """
 # Whatever columns the tables have, the copies have them too.
 _KEEP = "CREATE TABLE template.{name} AS SELECT t.* FROM scheduler_{name} AS t WHERE {of_the_template}"
-_COPY = """
-    CREATE UNLOGGED TABLE bench.{name} AS
-    SELECT made.* FROM bench.ids AS i, template.{name} AS t,
-           LATERAL jsonb_populate_record(t, jsonb_build_object({changes})) AS made
-"""
+_COPY = "CREATE UNLOGGED TABLE bench.{name} AS SELECT {made} FROM bench.ids AS i, template.{name} AS t"
 _OF_TEMPLATE = {
     "job": "queue_id = %(queue)s",
     "jobspec": "job_id IN (SELECT id FROM template.job)",
     "run": "job_id IN (SELECT id FROM template.job)",
     "runerror": "run_id IN (SELECT id FROM template.run)",
 }
-_CHANGES = {
-    "job": """'id', i.job_id, 'queue_id', i.queue_id, 'job_set_id', i.job_set_id, 'state', 'running',
-              'node_selector', '{"storm": "here"}'::jsonb, 'ended_at', NULL, 'memory_limit_bytes', t.memory_limit_bytes + i.n % 16 * 1048576""",
-    "jobspec": "'job_id', i.job_id",
-    "run": """'id', i.run_id, 'job_id', i.job_id, 'queue_id', i.queue_id, 'executor_id', 'storm',
-              'node', i.node, 'node_id', i.node,
-              'settled_at', NULL, 'retryable', NULL, 'undecided_because', ''""",
-    "runerror": "'run_id', i.run_id, 'message', t.message || ' in run ' || i.run_id",
-}
+_CHANGES: Mapping[str, Changes] = {
+    "job": {
+        "id": "i.job_id", "queue_id": "i.queue_id", "job_set_id": "i.job_set_id", "state": "'running'",
+        "node_selector": """'{"storm": "here"}'""", "ended_at": "NULL",
+        "memory_limit_bytes": "t.memory_limit_bytes + i.n % 16 * 1048576",
+    },
+    "jobspec": {"job_id": "i.job_id"},
+    "run": {
+        "id": "i.run_id", "job_id": "i.job_id", "queue_id": "i.queue_id", "executor_id": "'storm'", "node": "i.node",
+        "node_id": "i.node", "settled_at": "NULL", "retryable": "NULL", "undecided_because": "''",
+    },
+    "runerror": {"run_id": "i.run_id", "message": "t.message || ' in run ' || i.run_id"},
+}  # fmt: skip
 POURED = tuple(_CHANGES)
 
 
@@ -157,7 +158,8 @@ def prepare(line: Connection, storm: Storm) -> None:
         values = {"ms": time.time_ns() // 1_000_000, "queues": f"{storm.prefix}%"}
         line.execute(_IDS, {**values, "runs": storm.runs, "job_sets": storm.job_sets})
         for name, changes in _CHANGES.items():
-            line.execute(_COPY.format(name=name, changes=changes))
+            made = selected(line, f"scheduler_{name}", changes)
+            line.execute(_COPY.format(name=name, made=made))
 
 
 def _make_job_sets(line: Connection, storm: Storm) -> None:

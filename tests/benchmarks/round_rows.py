@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from lookout.client import Client
+from tests.benchmarks.copied_rows import Changes, selected
 from tests.benchmarks.ended_runs import Connection, StormFailed
 from tests.benchmarks.job_files import SUCCEEDS, job_file
 
@@ -35,46 +36,36 @@ _EMPTY = """
     DELETE FROM scheduler_executor WHERE name = '{executor}';
     UPDATE scheduler_node SET schedulable = false;
 """
-_EXECUTOR = """
-    INSERT INTO scheduler_executor
-    SELECT made.* FROM template.executor AS t, LATERAL jsonb_populate_record(CAST(NULL AS scheduler_executor),
-           to_jsonb(t) || jsonb_build_object('name', %(executor)s::text, 'heartbeat_at', now() + interval '1 day')) AS made
-"""
-_NODES = """
-    INSERT INTO scheduler_node
-    SELECT made.* FROM template.node AS t, generate_series(1, %(nodes)s) AS n,
-           LATERAL jsonb_populate_record(CAST(NULL AS scheduler_node), to_jsonb(t) || jsonb_build_object(
-               'id', nextval(pg_get_serial_sequence('scheduler_node', 'id')), 'executor_id', %(executor)s::text,
-               'name', 'bench-' || n, 'schedulable', true, 'notes', '[]'::jsonb,
-               'cpu_millicores', %(cpu)s::bigint, 'memory_bytes', %(memory)s::bigint,
-               'labels', jsonb_build_object('kubernetes.io/hostname', 'bench-' || n))) AS made
-"""
+_EXECUTOR: Changes = {"name": "%(executor)s", "heartbeat_at": "now() + interval '1 day'"}
+_NODE: Changes = {
+    "id": "nextval(pg_get_serial_sequence('scheduler_node', 'id'))", "executor_id": "%(executor)s",
+    "name": "'bench-' || n", "schedulable": "true", "notes": "'{}'::text[]",
+    "cpu_millicores": "%(cpu)s", "memory_bytes": "%(memory)s",
+    "labels": "jsonb_build_object('kubernetes.io/hostname', 'bench-' || n)",
+}  # fmt: skip
+_NODES = "generate_series(1, %(nodes)s) AS n, template.node AS t"
 _JOB_SETS = """
     INSERT INTO scheduler_jobset (queue_id, name, last_event)
     SELECT 'bench-' || n, 'bench', 0 FROM generate_series(0, %(queues)s - 1) AS n ON CONFLICT DO NOTHING
 """
-_JOBS = """
-    INSERT INTO scheduler_job
-    SELECT made.* FROM generate_series(0, %(count)s - 1) AS n
-      JOIN scheduler_jobset AS s ON s.queue_id = 'bench-' || n %% %(queues)s, template.job AS t,
-           LATERAL jsonb_populate_record(CAST(NULL AS scheduler_job), to_jsonb(t) || jsonb_build_object(
-               'id', (lpad(to_hex(%(ms)s + n / 10), 12, '0') || substr(md5(random()::text), 1, 20))::uuid,
-               'queue_id', s.queue_id, 'job_set_id', s.id, 'client_id', NULL, 'state', %(state)s::text,
-               'submitted_at', now(), 'ended_at', NULL, 'run_count', %(runs)s::int,
-               'cpu_request_millicores', %(cpu)s::bigint * (1 + n / %(queues)s %% %(sizes)s %% 4),
-               'memory_request_bytes', %(memory)s::bigint * (1 + n / %(queues)s %% %(sizes)s / 4),
-               'memory_limit_bytes', %(memory)s::bigint * (1 + n / %(queues)s %% %(sizes)s / 4))) AS made
-"""
-_RUNS = """
-    INSERT INTO scheduler_run
-    SELECT made.* FROM (SELECT j.*, row_number() OVER (ORDER BY j.id) - 1 AS n FROM scheduler_job j
-                         WHERE j.state = 'running') AS j, template.run AS t,
-           LATERAL jsonb_populate_record(CAST(NULL AS scheduler_run), to_jsonb(t) || jsonb_build_object(
-               'id', gen_random_uuid(), 'job_id', j.id, 'queue_id', j.queue_id, 'executor_id', %(executor)s::text,
-               'node', 'bench-' || 1 + j.n / %(on_a_node)s, 'state', 'running', 'ended_at', NULL,
-               'recorded_at', NULL, 'settled_at', NULL, 'cpu_request_millicores', j.cpu_request_millicores,
-               'memory_request_bytes', j.memory_request_bytes, 'memory_limit_bytes', j.memory_limit_bytes)) AS made
-"""
+_JOB: Changes = {
+    "id": "(lpad(to_hex(%(ms)s + n / 10), 12, '0') || substr(md5(random()::text), 1, 20))::uuid",
+    "queue_id": "s.queue_id", "job_set_id": "s.id", "client_id": "NULL", "state": "%(state)s",
+    "submitted_at": "now()", "ended_at": "NULL", "run_count": "%(runs)s",
+    "cpu_request_millicores": "%(cpu)s::bigint * (1 + n / %(queues)s %% %(sizes)s %% 4)",
+    "memory_request_bytes": "%(memory)s::bigint * (1 + n / %(queues)s %% %(sizes)s / 4)",
+    "memory_limit_bytes": "%(memory)s::bigint * (1 + n / %(queues)s %% %(sizes)s / 4)",
+}  # fmt: skip
+_JOBS = """generate_series(0, %(count)s - 1) AS n
+      JOIN scheduler_jobset AS s ON s.queue_id = 'bench-' || n %% %(queues)s, template.job AS t"""
+_RUN: Changes = {
+    "id": "gen_random_uuid()", "job_id": "j.id", "queue_id": "j.queue_id", "executor_id": "%(executor)s",
+    "node": "'bench-' || 1 + j.n / %(on_a_node)s", "state": "'running'", "ended_at": "NULL",
+    "recorded_at": "NULL", "settled_at": "NULL", "cpu_request_millicores": "j.cpu_request_millicores",
+    "memory_request_bytes": "j.memory_request_bytes", "memory_limit_bytes": "j.memory_limit_bytes",
+}  # fmt: skip
+_RUNS = """(SELECT *, row_number() OVER (ORDER BY id) - 1 AS n FROM scheduler_job WHERE state = 'running') AS j,
+           template.run AS t"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,11 +98,13 @@ def pour(line: Connection, rows: Rows) -> None:
     # Of a full node a tenth is each run's, and nothing is left; an empty one takes fifty of the jobs.
     cpu, memory = (RUNS_ON_A_NODE, RUNS_ON_A_NODE) if rows.full else (125, 150)
     _empty(line)
-    _put(line, _EXECUTOR, executor=EXECUTOR)
-    _put(line, _NODES, nodes=rows.nodes, executor=EXECUTOR, cpu=cpu * _CORE, memory=memory * _GIBI)
-    _put(line, _JOB_SETS, queues=QUEUES)
+    _copy(line, "executor", _EXECUTOR, "template.executor AS t", executor=EXECUTOR)
+    _copy(
+        line, "node", _NODE, _NODES, nodes=rows.nodes, executor=EXECUTOR, cpu=cpu * _CORE, memory=memory * _GIBI
+    )  # fmt: skip
+    line.execute(_JOB_SETS, {"queues": QUEUES})
     _put_jobs(line, at_work, state="running", sizes=1)
-    _put(line, _RUNS, executor=EXECUTOR, on_a_node=RUNS_ON_A_NODE)
+    _copy(line, "run", _RUN, _RUNS, executor=EXECUTOR, on_a_node=RUNS_ON_A_NODE)
     _put_jobs(line, rows.jobs, state="queued", sizes=SIZES)
     line.execute("ANALYZE")
     line.execute("CHECKPOINT")
@@ -127,8 +120,10 @@ def _empty(line: Connection) -> None:
 
 
 def _put_jobs(line: Connection, count: int, *, state: str, sizes: int) -> None:
-    _put(
+    _copy(
         line,
+        "job",
+        _JOB,
         _JOBS,
         count=count,
         queues=QUEUES,
@@ -141,5 +136,6 @@ def _put_jobs(line: Connection, count: int, *, state: str, sizes: int) -> None:
     )
 
 
-def _put(line: Connection, statement: str, **values: Any) -> None:
-    line.execute(statement, values)
+def _copy(line: Connection, table: str, changes: Changes, source: str, **values: Any) -> None:
+    made = selected(line, f"scheduler_{table}", changes)
+    line.execute(f"INSERT INTO scheduler_{table} SELECT {made} FROM {source}", values)  # noqa: S608

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from lookout.client import TackError
 from tests.benchmarks import processes, round_rows
-from tests.benchmarks.ended_runs import StormFailed
+from tests.benchmarks.ended_runs import Connection, StormFailed
 from tests.benchmarks.round_rows import QUEUES, SIZES, Rows
 from tests.benchmarks.scratch import CHECKOUT, DidNotStart, Scratch, scratch
 from tests.benchmarks.storm import connect
@@ -36,6 +36,10 @@ AIMS = {ALL[1]: 3.0, ALL[5]: 2.0}
 """Seconds on two cores."""
 STOPPED = ("agent", "worker", "schedule")
 """Processes of the scratch Tack that would make rounds too, or open its own nodes again."""
+_LET_GO = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
 ENVIRONMENT = {
     "TACK__SCHEDULING__MAXIMUMSCHEDULINGRATE": "0",
     "TACK__SCHEDULING__MAXIMUMPERQUEUESCHEDULINGRATE": "0",
@@ -73,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
             _say(
                 f"{'queued':>8} {'nodes':>6} {'placed':>8} {'rounds':>7} {'read':>7} {'plan':>7} {'write':>7} {'whole':>7} {'CPU':>7}  aim"
             )
-            with _alone(tack):
+            with _alone(tack, line):
                 met = []
                 for rows in [each for each in ALL if each.jobs <= options.most]:
                     round_rows.pour(line, rows)
@@ -93,12 +97,13 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 @contextmanager
-def _alone(tack: Scratch) -> Iterator[None]:
-    """Nobody else makes rounds."""
+def _alone(tack: Scratch, line: Connection) -> Iterator[None]:
+    """Nobody else makes rounds, or holds what a process was stopped in the middle of."""
     known = processes.services(tack.var)
     stopped = [known[name] for name in STOPPED if name in known]
     for pid in stopped:
         os.killpg(pid, signal.SIGSTOP)
+    line.execute(_LET_GO)
     try:
         yield
     finally:
