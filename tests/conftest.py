@@ -116,7 +116,7 @@ def _tables_are_emptied_by_deleting() -> Iterator[None]:
 
     def deleting(
         operations: DatabaseOperations,
-        style: object,
+        style: Any,
         tables: Sequence[str],
         *,
         reset_sequences: bool = False,
