@@ -108,8 +108,8 @@ def test_a_run_is_not_spared_once_another_has_started_under_its_limit() -> None:
     first = [job("u1", of="urgent", cpu_millicores=300), job("low", of="low", cpu_millicores=300)]
     second = [job("u2", of="urgent", cpu_millicores=400)]
     nodes = (node("n1"), node("n2", cpu_millicores=300, taints=(Taint(key="t"),)))
-    first[1] = replace(
-        first[1], requirements=replace(first[1].requirements, tolerations=(Toleration("t", "Exists"),))
+    first[1] = first[1]._replace(
+        requirements=replace(first[1].requirements, tolerations=(Toleration("t", "Exists"),))
     )
     state = pool(
         queue(*first, name="a"),

@@ -119,13 +119,13 @@ def _named(capacity: NodeCapacity, name: str) -> NodeCapacity:
 def jobs(queue: str) -> st.SearchStrategy[list[QueuedJob]]:
     """Jobs that wait in a queue."""
     return st.lists(templates(_job, count=300), min_size=1, max_size=8).map(
-        lambda found: [replace(each, id=f"{queue}{number}") for number, each in enumerate(found)]
+        lambda found: [each._replace(id=f"{queue}{number}") for number, each in enumerate(found)]
     )
 
 
 def plain(waiting: Iterable[QueuedJob]) -> list[QueuedJob]:
     """The jobs of one class, each for itself."""
-    return [replace(each, priority_class="normal", gang=None) for each in waiting]
+    return [each._replace(priority_class="normal", gang=None) for each in waiting]
 
 
 runs = st.lists(templates(_run, count=200), min_size=2, max_size=10).map(
