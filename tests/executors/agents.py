@@ -46,6 +46,9 @@ class AgentProcess:
         self.runs = self.folder / "runs"
         self.journal = self.folder / "agent" / "journal"
         self.ready = self.folder / "ready"
+        self.shared = self.folder / "shared"
+        self.shared.mkdir()
+        self.shared.chmod(0o1777)
         self._scheduler = scheduler
         self._memory_by = memory_by
         self._process: subprocess.Popen[bytes] | None = None

@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,16 @@ def runner_of(agent: AgentProcess, report: Json) -> int:
 def until_it_returns_leases(agent: AgentProcess) -> None:
     while b'"return"' not in agent.journal.read_bytes():
         time.sleep(0.01)
+
+
+def deaf(scheduler: SchedulerStandIn, agent: AgentProcess, **spec: Any) -> str:
+    """A run that takes no notice of being told to end; by now it has got as far as that."""
+    ears = agent.shared / "deaf"
+    run_id = scheduler.lease(f"trap '' TERM; touch {ears}; while :; do sleep 0.1; done", **spec)
+    scheduler.wait_for(run_id, "running")
+    while not ears.exists():
+        time.sleep(0.01)
+    return run_id
 
 
 class TestTheWalk:
@@ -170,11 +181,8 @@ class TestStops:
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
         polite = scheduler.lease("trap 'echo saved; exit 1' TERM; echo on; sleep 8617 & wait")
-        stubborn = scheduler.lease(
-            "trap '' TERM; while :; do sleep 0.2; done", terminationGracePeriodSeconds=1
-        )
-        for run_id in (polite, stubborn):
-            scheduler.wait_for(run_id, "running")
+        scheduler.wait_for(polite, "running")
+        stubborn = deaf(scheduler, started, terminationGracePeriodSeconds=1)
         started.terminate()
         assert started.wait() == 0
         for run_id in (polite, stubborn):
@@ -228,8 +236,7 @@ class TestStops:
     def test_the_scheduler_hears_which_runs_are_being_stopped_and_need_not_say_it_again(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        run_id = scheduler.lease("trap '' TERM; while :; do sleep 0.2; done")
-        scheduler.wait_for(run_id, "running")
+        run_id = deaf(scheduler, started)
         assert scheduler.requests[-1]["stopping"] == []
         scheduler.stop(run_id, grace_seconds=3)
         scheduler.wait_until(lambda: True if run_id in scheduler.requests[-1]["stopping"] else None)
@@ -240,10 +247,7 @@ class TestStops:
     def test_asked_twice_to_end_an_agent_drops_the_grace(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        run_id = scheduler.lease(
-            "trap '' TERM; while :; do sleep 0.2; done", terminationGracePeriodSeconds=600
-        )
-        scheduler.wait_for(run_id, "running")
+        run_id = deaf(scheduler, started, terminationGracePeriodSeconds=600)
         started.terminate()
         until_it_returns_leases(started)
         started.terminate()
@@ -376,9 +380,8 @@ class TestKilledAgents:
     def test_a_stop_that_was_under_way_goes_on_with_the_next_agent(
         self, scheduler: SchedulerStandIn, started: AgentProcess
     ) -> None:
-        run_id = scheduler.lease("trap '' TERM; while :; do sleep 0.1; done")
-        scheduler.wait_for(run_id, "running")
-        scheduler.stop(run_id, grace_seconds=1.0)
+        run_id = deaf(scheduler, started)
+        scheduler.stop(run_id, grace_seconds=3.0)
         while b'"cancel"' not in started.journal.read_bytes():
             time.sleep(0.01)
         started.kill()
