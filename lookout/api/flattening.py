@@ -4,7 +4,7 @@ import csv
 import dataclasses
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lookout.api.shapes import fields_of, optional
@@ -21,22 +21,25 @@ def columns_of(view: type[Any], fields: Sequence[str] = (), *, before: str = "")
     return tuple(found)
 
 
-def csv_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> Iterator[str]:
-    """Each row as a line of CSV."""
-    return (csv_line(_cell(row, column) for column in columns) for row in rows)
+def csv_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """The rows as lines of CSV (RFC 4180)."""
+    paths = [column.split(".") for column in columns]
+    lines = io.StringIO()
+    csv.writer(lines).writerows([_cell(row, path) for path in paths] for row in rows)
+    return lines.getvalue()
 
 
-def csv_line(cells: Iterable[Any]) -> str:
-    """One line of CSV (RFC 4180), with its end."""
+def csv_line(cells: Iterable[str]) -> str:
+    """One line of CSV, with its end."""
     line = io.StringIO()
     csv.writer(line).writerow(cells)
     return line.getvalue()
 
 
-def _cell(row: Mapping[str, Any], column: str) -> Any:
+def _cell(row: Mapping[str, Any], path: Sequence[str]) -> Any:
     value: Any = row
-    for name in column.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import difflib
 import functools
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -155,33 +156,75 @@ def encode(value: Any) -> Any:
     kind = type(value)
     if kind in _AS_THEY_ARE:
         return value
-    if kind is dict:
-        return {str(key): encode(item) for key, item in value.items()}
-    if kind is list or kind is tuple:
-        return [encode(item) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _encode_shape(value)
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, bytes | memoryview):
-        return base64.b64encode(value).decode()
-    if isinstance(value, UUID | StrEnum):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [encode(item) for item in value]
-    return value
+    encoder = _ENCODERS.get(kind)
+    if encoder is None:
+        encoder = _ENCODERS[kind] = _encoder_of(kind)
+    return encoder(value)
 
+
+type _Encoder = Callable[[Any], Any]
 
 _AS_THEY_ARE = frozenset({str, int, float, bool, NoneType})
+_ENCODERS: dict[type, _Encoder] = {}
+"""By the type of a value, made when the first of it comes: lists and exports are tens of values a row."""
 
 
-def _encode_shape(value: Any) -> dict[str, Any]:
-    given = ((field, getattr(value, field.name)) for field in fields_of(type(value)))
-    return {
-        field.wire_name: encode(item) for field, item in given if item is not None or not field.is_left_out
-    }
+def _encoder_of(kind: type) -> _Encoder:
+    if dataclasses.is_dataclass(kind):
+        return _shape_encoder(kind)
+    return next(
+        (encoder for base, encoder in _ENCODED.items() if issubclass(kind, base)), lambda value: value
+    )
+
+
+def _shape_encoder(shape: type[Any]) -> _Encoder:
+    """Fields in their order under their names outside; what may be left out is, when it is None."""
+    names = [field.wire_name for field in fields_of(shape)]
+    values_of = _getter([field.name for field in fields_of(shape)])
+    left_out = {field.wire_name for field in fields_of(shape) if field.is_left_out}
+
+    def encoded(value: Any) -> dict[str, Any]:
+        return {
+            name: item if type(item) in _AS_THEY_ARE else encode(item)
+            for name, item in zip(names, values_of(value), strict=True)
+            if item is not None or name not in left_out
+        }
+
+    return encoded
+
+
+def _getter(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """All attributes at once; alone, the library's does not give a sequence."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return lambda value: [getattr(value, name) for name in names]
+
+
+def _time(value: datetime) -> str:
+    moment = value if value.tzinfo is UTC else value.astimezone(UTC)
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _mapping(value: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(key): item if type(item) in _AS_THEY_ARE else encode(item) for key, item in value.items()}
+
+
+def _items(value: Collection[Any]) -> list[Any]:
+    return [encode(item) for item in value]
+
+
+_ENCODED: Mapping[type, _Encoder] = {
+    datetime: _time,
+    bytes: lambda value: base64.b64encode(value).decode(),
+    memoryview: lambda value: base64.b64encode(value).decode(),
+    UUID: str,
+    StrEnum: str,
+    Mapping: _mapping,
+    list: _items,
+    tuple: _items,
+    set: _items,
+    frozenset: _items,
+}
 
 
 # In ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from policies.decision import Verdict
 from scheduler.models.bulk import json_text, turns, uuid_array
 from scheduler.models.checks import one_of
 from scheduler.models.jobs import Job
+from scheduler.models.reading import ReadByTheThousand
 from scheduler.models.runs import Run
 
 _SHARED = {
@@ -53,7 +54,7 @@ class DecisionManager(models.Manager["Decision"]):
             )
 
 
-class Decision(models.Model):
+class Decision(ReadByTheThousand):
     """A verdict, why, and what it changed."""
 
     run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="decision")

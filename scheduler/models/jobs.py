@@ -13,11 +13,12 @@ from django.db.models import CheckConstraint, F, Q, UniqueConstraint
 from scheduler.models.bulk import json_text, turns, uuid_array
 from scheduler.models.checks import one_of
 from scheduler.models.queues import Queue
+from scheduler.models.reading import ReadByTheThousand
 from scheduler.models.ulids import UlidField, new_ulid, uuid_of
 from scheduler.states import JobState
 
 
-class JobSet(models.Model):
+class JobSet(ReadByTheThousand):
     """A named set of jobs of one queue; the stream of its events is numbered here."""
 
     queue = models.ForeignKey(Queue, models.PROTECT, related_name="job_sets")
@@ -172,7 +173,7 @@ class JobManager(models.Manager["Job"]):
             )
 
 
-class Job(models.Model):
+class Job(ReadByTheThousand):
     """What somebody wants run. Keeps its id through every retry."""
 
     id = UlidField(primary_key=True, default=new_ulid, editable=False)

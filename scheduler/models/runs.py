@@ -15,6 +15,7 @@ from scheduler.models.checks import one_of
 from scheduler.models.fleet import Executor
 from scheduler.models.jobs import Job, NodePlace
 from scheduler.models.queues import Queue
+from scheduler.models.reading import ReadByTheThousand
 from scheduler.models.ulids import uuid_of
 from scheduler.states import ACTIVE_RUN_STATES, FAILED_RUN_STATES, RunState, UndecidedBecause
 
@@ -100,7 +101,7 @@ class RunManager(models.Manager["Run"]):
             )
 
 
-class Run(models.Model):
+class Run(ReadByTheThousand):
     """One try on one node."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -219,7 +220,7 @@ class Run(models.Model):
         )
 
 
-class RunError(models.Model):
+class RunError(ReadByTheThousand):
     """Why a run ended badly, in the words of whoever saw it."""
 
     run = models.OneToOneField(Run, models.CASCADE, primary_key=True, related_name="error")

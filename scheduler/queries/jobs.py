@@ -15,6 +15,7 @@ from scheduler.errors import NotFound
 from scheduler.filters import Condition, JobFilter, Order
 from scheduler.filters.orders import NEWEST_JOBS
 from scheduler.models import Decision, Event, Job, JobSpec, Run, RunOutput
+from scheduler.models.bulk import among
 from scheduler.models.ulids import uuid_of
 from scheduler.queries.counting import BOUND
 from scheduler.queries.failures import last_failed_run, last_failure
@@ -27,6 +28,12 @@ from scheduler.selection import OPEN_JOB_STATES
 from scheduler.states import JobState
 
 EVENTS_SHOWN = 200
+_OF_RUNS = (
+    "job_id", "number", "executor", "node", "pool", "state", "leased_at", "pending_at", "started_at", "ended_at",
+    "settled_at", "exit_code", "category", "subcategory",
+    "decision__verdict", "decision__policy_used_after", "decision__policy_limit",
+)  # fmt: skip
+"""What lists show of runs; the rest would be most of what is read for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +130,8 @@ def job_page(wanted: JobFilter, *, order: Order = NEWEST_JOBS, limit: int = 50, 
 def job_rows(jobs: Collection[Job]) -> list[JobRow]:
     """Jobs with their runs and reasons for waiting, in their order."""
     runs: dict[str, list[Run]] = defaultdict(list)
-    ids = [job.id for job in jobs]
-    for run in Run.objects.filter(job__in=ids).select_related("decision").order_by("job_id", "number"):
+    theirs = Run.objects.filter(job__in=among(uuid_of(job.id) for job in jobs))
+    for run in theirs.select_related("decision").only(*_OF_RUNS).order_by("job_id", "number"):
         runs[run.job_id].append(run)
     waiting = reasons_for_waiting(jobs)
     return [

@@ -106,12 +106,20 @@ class Listing[M: Model]:
 
         Raises Invalid for a limit or cursor that makes no sense.
         """
+        found = list(self._after(cursor, limit, most))
+        rest = self.cursor_at(self.place_of(found[limit - 1])) if len(found) > limit else ""
+        return found[:limit], rest
+
+    def places(self, *, limit: int, cursor: str = "") -> tuple[list[Place], str]:
+        """The same, but only where the rows are: for those who read what is there in a way of their own."""
+        found = list(self._after(cursor, limit, MAX_LIMIT).values_list(*(key.alias for key in self._keys)))
+        return found[:limit], self.cursor_at(found[limit - 1]) if len(found) > limit else ""
+
+    def _after(self, cursor: str, limit: int, most: int) -> QuerySet[M]:
         if not 1 <= limit <= most:
             raise Invalid(f"limit takes a number from 1 to {most:,}.", path="limit")
         rows = self._rows.filter(self._beyond(self._read(cursor))) if cursor else self._rows
-        found = list(self._first(rows.order_by(*(key.in_order for key in self._keys)), limit + 1))
-        rest = self.cursor_at(self.place_of(found[limit - 1])) if len(found) > limit else ""
-        return found[:limit], rest
+        return self._first(rows.order_by(*(key.in_order for key in self._keys)), limit + 1)
 
     def stretch(self, *, skip: int, take: int) -> list[M]:
         """Rows by their numbers, for those who have no cursor: the more are skipped, the longer it takes."""

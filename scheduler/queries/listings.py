@@ -11,12 +11,22 @@ from scheduler.queries.columns import reserved_memory
 from scheduler.queries.job_sets import FewJobSets
 from scheduler.queries.keyset import Listing, SortColumn
 from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
+from scheduler.queries.waiting import ASKED_OF_NODES
 
 NARROW = (
     "So much takes too long to find. Narrow it: name a queue, a state, or a time such as submitted>=-1d; list by the "
     "time of submission; or ask for fewer at once."
 )
 """How to ask for less."""
+_NOT_SHOWN = (
+    *ASKED_OF_NODES, "last_executor", "last_node", "last_pool", "last_category", "last_subcategory", "recorded_at",
+    "memory_factor", "memory_static_bytes", "gang_uniformity_label",
+)  # fmt: skip
+_NOT_SHOWN_OF_RUNS = tuple(
+    f"job__{field.name}"
+    for field in Job._meta.concrete_fields  # noqa: SLF001 - Django's own word for it
+    if field.name not in ("id", "queue", "job_set", "owner", "namespace")
+)
 _JOB_COLUMNS: Mapping[str, SortColumn] = {
     "submitted": SortColumn(source="submitted_at", is_time=True),
     "stateChanged": SortColumn(source="state_changed_at", is_time=True),
@@ -54,13 +64,14 @@ _DECISION_COLUMNS: Mapping[str, SortColumn] = {
 
 
 def find_jobs(wanted: JobFilter) -> QuerySet[Job]:
-    """The jobs of a filter, in no order, each with its job set loaded."""
-    return Job.objects.select_related("job_set").filter(jobs_where(wanted))
+    """The jobs of a filter, in no order, each with its job set loaded, and without what no list shows."""
+    return Job.objects.select_related("job_set").filter(jobs_where(wanted)).defer(*_NOT_SHOWN)
 
 
 def find_runs(wanted: RunFilter) -> QuerySet[Run]:
-    """The runs of a filter, in no order, each with error, decision and job loaded."""
-    return Run.objects.select_related("error", "decision", "job__job_set").filter(runs_where(wanted))
+    """The runs of a filter, in no order, each with error and decision, and with what its job is called and where it is."""
+    found = Run.objects.select_related("error", "decision", "job__job_set").filter(runs_where(wanted))
+    return found.defer(*_NOT_SHOWN_OF_RUNS)
 
 
 def find_decisions(wanted: DecisionFilter) -> QuerySet[Decision]:

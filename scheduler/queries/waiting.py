@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from scheduler.configured import configuration
 from scheduler.errors import NotFound
 from scheduler.models import Executor, Job, PoolRound, Queue
+from scheduler.models.bulk import among
+from scheduler.models.ulids import uuid_of
 from scheduler.placement import Requirements
 from scheduler.states import JobState
 
 LOOKED_AT = 1_000
 """Of the jobs of a queue, for the reasons it has; those that go first."""
 _LEFT_OUT = ("annotations", "labels")
+ASKED_OF_NODES = frozenset({"node_selector", "affinity", "tolerations", "needed_fields"})
+"""Of jobs that wait: lists of jobs leave it out."""
+_AMOUNTS = (
+    "cpu_request_millicores", "memory_request_bytes", "memory_limit_bytes", "resources", "avoided_nodes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +49,7 @@ def waiting_because(job: Job) -> str:
 
 
 def reasons_for_waiting(jobs: Iterable[Job]) -> dict[str, str]:
-    """Job id → sentence, for those of the jobs that are queued; three queries when there are any."""
+    """Job id → sentence, for those of the jobs that are queued; at most four queries."""
     queued = [job for job in jobs if job.state == JobState.QUEUED]
     if not queued:
         return {}
@@ -51,10 +58,19 @@ def reasons_for_waiting(jobs: Iterable[Job]) -> dict[str, str]:
     rounds = list(PoolRound.objects.order_by("pool_id"))
     heard = Executor.objects.filter(heartbeat_at__isnull=False).exists()
     otherwise = "Waiting for the next round." if heard else "No executor has been heard of yet."
+    told = {job.id: _told(job, rounds) for job in _whole(queued)} if rounds else {}
     return {
-        job.id: _cordoned(job) if job.queue_id in cordoned else _told(job, rounds) or otherwise
+        job.id: _cordoned(job) if job.queue_id in cordoned else told.get(job.id) or otherwise
         for job in queued
     }
+
+
+def _whole(jobs: Sequence[Job]) -> Sequence[Job]:
+    """The same with all that they ask of nodes, which lists leave out; one query when any lacks it."""
+    if not any(job.get_deferred_fields() & ASKED_OF_NODES for job in jobs):
+        return jobs
+    rows = Job.objects.filter(id__in=among(uuid_of(job.id) for job in jobs))
+    return list(rows.only("queue", "gang_id", "priority_class", *_AMOUNTS, *ASKED_OF_NODES))
 
 
 def waiting_in(queue: str) -> QueueWaiting:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from lookout.api.v1 import exports
 from lookout.api.v1.exports import ServerStops
 from scheduler.actors import Role
 from scheduler.filters.orders import SORTS
+from scheduler.models import Job
+from scheduler.states import JobState, RunState
 from tests.api.caller import Caller, caller
+from tests.factories import make_job, make_run
 from tests.fuzz.effort import tried
 from tests.scheduler.history_rows import PlainJob, make_history
 
@@ -54,6 +58,10 @@ def lines_of(rita: Caller, path: str, **query: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text_of(rita, path, **query).splitlines()]
 
 
+def as_line(listed: dict[str, Any]) -> str:
+    return json.dumps(listed, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
 def listed(rita: Caller, path: str, **query: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = rita.get(f"v1/{path}", {"limit": "1000", **query}).body[path]
     return found
@@ -69,16 +77,40 @@ def test_an_export_of_jobs_is_the_list(rita: Caller, history: list[PlainJob]) ->
     @tried(25)
     @given(wanted=FILTERS, sort=st.sampled_from(["", *SORTS["jobs"], "-finished,queue", "owner,-state"]))
     def holds(wanted: dict[str, Any], sort: str) -> None:
-        assert lines_of(rita, "jobs", sort=sort, **wanted) == listed(rita, "jobs", sort=sort, **wanted)
+        each = [as_line(job) for job in listed(rita, "jobs", sort=sort, **wanted)]
+        assert text_of(rita, "jobs", sort=sort, **wanted) == "".join(each)
 
     holds()
 
 
 @pytest.mark.parametrize("path", ["runs", "decisions"])
 def test_an_export_of_runs_or_decisions_is_the_list(rita: Caller, history: list[PlainJob], path: str) -> None:
-    exported = lines_of(rita, path)
-    assert exported == listed(rita, path)
-    assert len(exported) > 4
+    expected = listed(rita, path)
+    assert text_of(rita, path) == "".join(map(as_line, expected))
+    assert len(expected) > 4
+
+
+def test_a_job_is_exported_as_it_is_listed_whatever_became_of_it(rita: Caller) -> None:
+    for state in JobState:
+        make_job(
+            state=state, client_id=str(state), annotations={"ü/b": 'a "b": c', "a": "\n"}, labels={"x": "y"}
+        )
+    for end in RunState:
+        make_run(make_job(resources={"nvidia.com/gpu": 2}), state=end)
+        later = make_run(make_job(avoided_nodes=["a", "b"]), state=RunState.FAILED).job
+        make_run(later, state=end)
+    returned = make_run(make_job(), state=RunState.LEASE_RETURNED, exit_code=0).job
+    Job.objects.filter(id=returned.id).update(state=JobState.FAILED, ended_at=returned.submitted_at)
+    on_the_second = datetime(2026, 11, 29, 10, 0, 0, tzinfo=UTC)
+    Job.objects.filter(id=returned.id).update(submitted_at=on_the_second)
+    make_job(rejected_because="\x1b[31m\u2028", cancel_reason="é")
+    expected = listed(rita, "jobs")
+    assert text_of(rita, "jobs") == "".join(map(as_line, expected))
+    assert {str(job["lastFailure"]) for job in expected} >= {
+        "None",
+        "{'category': 'internal', 'subcategory': 'max-runs-exceeded'}",
+        "{'category': 'internal', 'subcategory': 'job-rejected'}",
+    }
 
 
 @pytest.mark.parametrize("path", ["jobs", "runs", "decisions"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import Model
 from django.test.utils import CaptureQueriesContext
 
 from policies.decision import Verdict
@@ -19,7 +20,7 @@ from scheduler.filters import (
     job_filter_of,
     run_filter_of,
 )
-from scheduler.models import Decision, Event, Job, PoolRound, Run, RunOutput
+from scheduler.models import Decision, Event, Job, JobSet, PoolRound, Run, RunError, RunOutput
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.placement import Requirements
@@ -409,3 +410,21 @@ def test_reads_take_as_many_queries_for_one_row_as_for_fifty() -> None:
     many = {name: queries_of(read, job) for name, read in READS.items()}
     assert many == few
     assert max(few.values()) <= 10
+
+
+def test_rows_that_are_made_quickly_are_those_that_django_makes() -> None:
+    run = make_run(make_job(annotations={"a": "b"}), state=RunState.FAILED)
+    for model in (Job, JobSet, Run, RunError):
+        made = model.objects.get()
+        names = [field.attname for field in model._meta.concrete_fields]
+        slow = Model.from_db.__func__(model, "default", names, [getattr(made, name) for name in names])  # type: ignore[attr-defined]
+        assert (made, {**vars(made), "_state": None}) == (slow, {**vars(slow), "_state": None})
+        assert (
+            (made._state.adding, made._state.db) == (slow._state.adding, slow._state.db) == (False, "default")
+        )
+    part = Run.objects.select_related("job").only("number", "job__queue").get()
+    assert part.get_deferred_fields() >= {"node", "category"}
+    assert (part.node, part.job.annotations, part.job.queue.name) == (run.node, {"a": "b"}, "nightly")
+    part.number = 7
+    part.save(update_fields=["number"])
+    assert Run.objects.get().number == 7

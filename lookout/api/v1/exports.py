@@ -4,9 +4,8 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
-from django.db.models import Model
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
@@ -15,10 +14,11 @@ from lookout.api.bodies import parameters_of, query_of
 from lookout.api.closing import is_closing, let_go
 from lookout.api.endpoint import Endpoint
 from lookout.api.flattening import columns_of, csv_line, csv_rows
-from lookout.api.lists import HistoryRate, chosen_fields, only
+from lookout.api.lists import HistoryRate, chosen_fields
 from lookout.api.schema import described
-from lookout.api.shapes import AtMost, fields_of
-from lookout.api.v1.job_views import JobView, job_view
+from lookout.api.shapes import AtMost, encode, fields_of
+from lookout.api.v1.exported_jobs import jobs_of
+from lookout.api.v1.job_views import JobView
 from lookout.api.v1.run_views import DecisionView, RunView, decision_view, run_view
 from lookout.api.v1.streams import Places
 from lookout.filters import pairs_in
@@ -35,8 +35,7 @@ from scheduler.filters import (
     run_filter_of,
 )
 from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_JOBS, NEWEST_RUNS
-from scheduler.queries.jobs import job_rows
-from scheduler.queries.keyset import Listing
+from scheduler.queries.keyset import Listing, Place
 from scheduler.queries.listings import NARROW, list_decisions, list_jobs, list_runs
 from scheduler.queries.patience import within
 from scheduler.queries.runs import sentences_of
@@ -47,6 +46,9 @@ STRETCH = 1_000
 MOST_EXPORTS = 4
 """In one process: each holds a thread of it."""
 PLACES = Places(MOST_EXPORTS, full="All exports of this server are taken. Try again in a few seconds.")
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Form(StrEnum):
@@ -80,27 +82,43 @@ class ExportQuery:
 BESIDES = tuple(field.wire_name for field in fields_of(ExportQuery))
 
 
+type Stretch = tuple[list[dict[str, Any]], list[Place], str]
+"""Rows as JSON objects, the place of each, and the cursor of the rest."""
+
+
+class Read(Protocol):
+    """Reads a stretch of a listing. Raises Invalid and TooMuchAsked."""
+
+    def __call__(self, listing: Listing[Any], *, limit: int, cursor: str) -> Stretch: ...
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """What can be exported: how it is asked for, found, and shown."""
+    """What can be exported: how it is asked for, read, and what it looks like."""
 
     grammar: Grammar
     listing: Callable[[Sequence[Pair], str], Listing[Any]]
     view: type[Any]
-    views: Callable[[Sequence[Any]], list[Any]]
+    read: Read
 
 
-def _jobs(rows: Sequence[Any]) -> list[JobView]:
-    return [job_view(row) for row in job_rows(rows)]
+def _as_listed(views: Callable[[list[Any]], list[Any]]) -> Read:
+    """Rows by the views of lists."""
+
+    def read(listing: Listing[Any], *, limit: int, cursor: str) -> Stretch:
+        found, rest = listing.page(limit=limit, cursor=cursor)
+        return [encode(view) for view in views(found)], [listing.place_of(row) for row in found], rest
+
+    return read
 
 
-def _runs(rows: Sequence[Any]) -> list[RunView]:
+def _runs(rows: list[Any]) -> list[RunView]:
     sentences = sentences_of(rows)
     return [run_view(row, sentences) for row in rows]
 
 
-def _decisions(rows: Sequence[Any]) -> list[DecisionView]:
-    return [decision_view(decision, sentence) for decision, sentence in with_sentences(list(rows))]
+def _decisions(rows: list[Any]) -> list[DecisionView]:
+    return [decision_view(decision, sentence) for decision, sentence in with_sentences(rows)]
 
 
 def _ordered(sort: str, grammar: Grammar, otherwise: Order) -> Order:
@@ -111,13 +129,13 @@ OF_JOBS = Source(
     grammar=JOBS,
     listing=lambda pairs, sort: list_jobs(job_filter_of(pairs), _ordered(sort, JOBS, NEWEST_JOBS)),
     view=JobView,
-    views=_jobs,
+    read=jobs_of,
 )
 OF_RUNS = Source(
     grammar=RUNS,
     listing=lambda pairs, sort: list_runs(run_filter_of(pairs), _ordered(sort, RUNS, NEWEST_RUNS)),
     view=RunView,
-    views=_runs,
+    read=_as_listed(_runs),
 )
 OF_DECISIONS = Source(
     grammar=DECISIONS,
@@ -125,7 +143,7 @@ OF_DECISIONS = Source(
         decision_filter_of(pairs), _ordered(sort, DECISIONS, NEWEST_DECISIONS)
     ),
     view=DecisionView,
-    views=_decisions,
+    read=_as_listed(_decisions),
 )
 
 
@@ -149,7 +167,7 @@ class Export:
             yield csv_line(self._columns)
         rows, cursor = self._first
         while True:
-            yield "".join(self._written(rows))
+            yield self._written(rows)
             if not cursor:
                 return
             if is_closing():
@@ -168,24 +186,22 @@ class Export:
             return [], ""
         try:
             with within(narrow=NARROW):
-                found, rest = self._listing.page(limit=size, cursor=cursor)
-                rows = only(self._source.views(found), self._fields)
+                rows, places, rest = self._source.read(self._listing, limit=size, cursor=cursor)
         finally:
             let_go()
+        if self._fields:
+            rows = [{name: row[name] for name in self._fields} for row in rows]
         if self._query.cursors:
-            self._mark(rows, found)
+            for row, place in zip(rows, places, strict=True):
+                row["cursor"] = self._listing.cursor_at(place)
         if self._left is not None:
             self._left -= len(rows)
         return rows, rest if self._left != 0 else ""
 
-    def _mark(self, rows: list[dict[str, Any]], found: Sequence[Model]) -> None:
-        for row, each in zip(rows, found, strict=True):
-            row["cursor"] = self._listing.cursor_at(self._listing.place_of(each))
-
-    def _written(self, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    def _written(self, rows: Sequence[dict[str, Any]]) -> str:
         if self._query.format is Form.CSV:
             return csv_rows(rows, self._columns)
-        return (json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
+        return "".join(f"{_JSON.encode(row)}\n" for row in rows)
 
 
 def _exported(request: Request, source: Source) -> StreamingHttpResponse:

@@ -195,7 +195,7 @@ def _fields(row: JobRow) -> Mapping[str, Any]:
         "submitted_memory_bytes": job.submitted_memory_bytes,
         "avoided_nodes": tuple(job.avoided_nodes),
         "waiting_because": row.waiting_because,
-        "last_failure": _failure(row.last_failure),
+        "last_failure": shown_failure(row.last_failure),
         "last_verdict": row.last_verdict,
         "last_run": _last_run(row.last_run),
     }
@@ -225,7 +225,8 @@ def _resources(job: Job) -> ResourcesView:
     )
 
 
-def _failure(failure: Failure | None) -> FailureView | None:
+def shown_failure(failure: Failure | None) -> FailureView | None:
+    """A failure as it travels; one without a category is not told."""
     if failure is None or not failure.category:
         return None
     return FailureView(category=failure.category, subcategory=failure.subcategory)
