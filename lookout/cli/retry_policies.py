@@ -26,16 +26,19 @@ def create(file: LoadedFile, writing: Writing) -> None:
     """Create the policy of a file and say so."""
     policy = check(file)
     with words.problems_told_of(file):
-        words.client().create_retry_policy(file.text, note=writing.note, force=writing.force)
+        written = words.client().create_retry_policy(file.text, note=writing.note, force=writing.force)
     say(f"Created retry policy {policy.name}")
+    _tell(written)
 
 
 def update(file: LoadedFile, writing: Writing) -> None:
     """Give the policy of a file a new version and say so."""
     policy = check(file)
     with words.problems_told_of(file):
-        words.client().update_retry_policy(policy.name, file.text, note=writing.note, force=writing.force)
+        tack = words.client()
+        written = tack.update_retry_policy(policy.name, file.text, note=writing.note, force=writing.force)
     say(f"Updated retry policy {policy.name}")
+    _tell(written)
 
 
 def apply(file: LoadedFile, writing: Writing) -> None:
@@ -49,6 +52,15 @@ def apply(file: LoadedFile, writing: Writing) -> None:
         say(f"Retry policy {policy.name} is as in the file already")
     else:
         say(f"{'Updated' if before else 'Created'} retry policy {policy.name}")
+    _tell(after)
+
+
+def _tell(*policies: RetryPolicy) -> None:
+    """What the executors heard of say to the policies, beside what is printed for programs."""
+    for policy in policies:
+        for kind, said in (("Problem", policy.problems), ("Warning", policy.warnings)):
+            for problem in said:
+                say(f"{kind} of retry policy {policy.name}: {problem}", err=True)
 
 
 def _current(tack: Client, name: str) -> RetryPolicy | None:
@@ -108,12 +120,16 @@ def delete_command(name: str, *, detach: bool) -> None:
 @words.output_option("yaml", "json")
 def get_command(name: str, form: str) -> None:
     """Print a retry policy as a document that `create -f` takes."""
-    print_as(form, _document(words.client().retry_policy(name)))
+    policy = words.client().retry_policy(name)
+    print_as(form, _document(policy))
+    _tell(policy)
 
 
 @words.get.command("retry-policies")
 @words.output_option("yaml", "json")
 def list_command(form: str) -> None:
     """Print all retry policies."""
-    policies = [_fields(policy) for policy in words.client().retry_policies()]
-    print_as(form, {"apiVersion": API_VERSION, "kind": KIND, "retryPolicies": policies})
+    policies = words.client().retry_policies()
+    documents = [_fields(policy) for policy in policies]
+    print_as(form, {"apiVersion": API_VERSION, "kind": KIND, "retryPolicies": documents})
+    _tell(*policies)

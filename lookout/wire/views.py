@@ -241,7 +241,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """One version of a retry policy: `policy` is its document."""
+    """One version of a retry policy: `policy` is its document.
+
+    Of the version in force `problems` are what the executors heard of cannot do of it, `warnings` what else to know.
+    """
 
     policy: Mapping[str, Any]
     version: int
@@ -249,6 +252,8 @@ class RetryPolicy:
     author: str = ""
     created_at: datetime | None = None
     queues: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
     json: Mapping[str, Any] = _answer()
 
     @property

@@ -1,6 +1,7 @@
 """`tack … retry-policy`: the model's words, and files told by line."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -105,6 +106,39 @@ def test_get_all_prints_a_list_under_retry_policies(server: SmallServer, tack: T
 def test_get_all_of_none_prints_an_empty_list(server: SmallServer, tack: Tack) -> None:
     server.on("GET retry-policies", {"retryPolicies": []})
     assert "retryPolicies: []\n" in tack("get", "retry-policies").out
+
+
+SAID = {
+    "problems": [{"path": "rules[0].onCategory", "message": "Executor 'west' retains what is left of category 'oom'."}],
+    "warnings": [{"path": "", "message": "No executor tracks the label."}],
+}  # fmt: skip
+TOLD = [
+    "Problem of retry policy oom-grow: rules[0].onCategory: Executor 'west' retains what is left of category 'oom'.",
+    "Warning of retry policy oom-grow: No executor tracks the label.",
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "request_line", "answer"),
+    [
+        (("get", "retry-policy", "oom-grow"), "GET retry-policies/oom-grow", policy_view(**SAID)),
+        (("get", "retry-policies"), "GET retry-policies", {"retryPolicies": [policy_view(**SAID)]}),
+        (("create", "retry-policy", "--force", "-f"), "POST retry-policies", policy_view(**SAID)),
+        (("update", "retry-policy", "--force", "-f"), "PUT retry-policies/oom-grow", policy_view(**SAID)),
+    ],
+)
+def test_what_executors_say_to_a_policy_is_told_beside_what_is_printed(
+    server: SmallServer,
+    tack: Tack,
+    policy_file: Path,
+    words: tuple[str, ...],
+    request_line: str,
+    answer: dict[str, Any],
+) -> None:
+    server.on(request_line, answer)
+    said = tack(*words, *([str(policy_file)] if words[-1] == "-f" else []))
+    assert (said.code, said.err.splitlines()) == (0, TOLD)
+    assert "Executor" not in said.out
 
 
 def test_every_problem_of_a_file_is_told_by_line_and_nothing_is_sent(
