@@ -167,7 +167,8 @@ def _last_failed(field: str) -> Subquery:
 
 
 def _seconds(what: Combinable) -> Func:
-    return Func(what, template="extract(epoch FROM %(expressions)s)::float8", output_field=FloatField())
+    # Not EXTRACT, which makes a number of any precision first: that would be half of the time of a group.
+    return Func(what, template="date_part('epoch', %(expressions)s)", output_field=FloatField())
 
 
 GROUPS: dict[str, Combinable] = {

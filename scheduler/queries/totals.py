@@ -2,14 +2,14 @@
 
 # The index of active jobs alone tells everything about them that is asked here.
 _ACTIVE = """
-    SELECT queue_id, state, count(*), max(state_changed_at), sum(extract(epoch FROM state_changed_at)::float8),
+    SELECT queue_id, state, count(*), max(state_changed_at), sum(date_part('epoch', state_changed_at)),
            0, NULL::float8
       FROM scheduler_job WHERE ended_at IS NULL GROUP BY queue_id, state
 """
 # With two ends nobody knows beforehand the planner takes it for a short span, as it is.
 _ENDED_SINCE = """
-    SELECT queue_id, state, count(*), max(state_changed_at), sum(extract(epoch FROM state_changed_at)::float8),
-           count(*), sum(extract(epoch FROM ended_at - submitted_at)::float8)
+    SELECT queue_id, state, count(*), max(state_changed_at), sum(date_part('epoch', state_changed_at)),
+           count(*), sum(date_part('epoch', ended_at - submitted_at))
       FROM scheduler_job
      WHERE recorded_at >= coalesce((SELECT counted_until FROM scheduler_historymark), 'epoch')
        AND recorded_at < (SELECT 'infinity'::timestamptz)
