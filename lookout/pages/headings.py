@@ -19,6 +19,8 @@ class Column:
     """The order that the first click on its head leads to; empty for none."""
     is_fixed: bool = False
     """Always shown."""
+    gives_way: bool = False
+    """Not there on a laptop's screen, unless somebody chose it."""
 
 
 COLUMNS = (
@@ -32,9 +34,9 @@ COLUMNS = (
     Column(name="memory", label="Memory", classes="p3", first="-memory"),
     Column(name="node", label="Node", classes="p3"),
     Column(name="exit", label="Exit", classes="p3 n"),
-    Column(name="ran", label="Ran", classes="p3 n"),
+    Column(name="ran", label="Ran", classes="n", gives_way=True),
     Column(name="submitted", label="Submitted", classes="n", first="-submitted", is_fixed=True),
-    Column(name="inState", label="In state", classes="p3 n", first="-stateChanged"),
+    Column(name="inState", label="In state", classes="n", first="-stateChanged", gives_way=True),
 )
 CHOICES = tuple(column for column in COLUMNS if not column.is_fixed)
 NONE = "none"
@@ -59,6 +61,11 @@ _CALLED = {
 }
 
 
+def least(chosen: Sequence[str]) -> str:
+    """The class of columns that give way: first of all, or, where columns were chosen, with others of a wide page."""
+    return "p3" if any(text.strip() for text in chosen) else "p4"
+
+
 def columns_of(chosen: Sequence[str]) -> frozenset[str]:
     """The columns that are shown: those chosen, with commas between or one by one; all without a choice.
 
@@ -74,13 +81,13 @@ def columns_of(chosen: Sequence[str]) -> frozenset[str]:
 
 
 def headings(
-    order: Order, shown: frozenset[str], filters: Sequence[Pair], look: Mapping[str, str]
+    order: Order, shown: frozenset[str], filters: Sequence[Pair], look: Mapping[str, str], *, least: str
 ) -> list[Heading]:
     """The heads of the columns that are shown, for a list with these filters in this order."""
     return [
         Heading(
             label=column.label,
-            classes=column.classes,
+            classes=f"{least} {column.classes}" if column.gives_way else column.classes,
             address=jobs_address(filters, **{**look, "sort": _next(order, column.first)})
             if column.first
             else "",

@@ -19,7 +19,7 @@ from lookout.pages.bar import (
     tally,
     with_added,
 )
-from lookout.pages.headings import CHOICES, columns_of, headings, order_in_words
+from lookout.pages.headings import CHOICES, columns_of, headings, least, order_in_words
 from lookout.pages.job_lines import line_of
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
@@ -69,8 +69,9 @@ def jobs(request: PageRequest) -> HttpResponse:
         context = {"problems": _problems(error), "tally": []}
         return _show(request, JobFilter(), context, status=400)
     context = _context(request, wanted, order, found, counts)
-    heads = headings(order, shown, filters_of(query), look_of(query))
-    return _show(request, wanted, {**context, "shown": shown, "headings": heads})
+    gives_way = least(query.getlist("columns"))
+    heads = headings(order, shown, filters_of(query), look_of(query), least=gives_way)
+    return _show(request, wanted, {**context, "shown": shown, "headings": heads, "least": gives_way})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

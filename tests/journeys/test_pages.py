@@ -10,7 +10,7 @@ from pytest_django.live_server_helper import LiveServer
 from lookout.access import ensure_admin, issue_sign_in_link
 from scheduler.models import Job, RunOutput
 from scheduler.states import JobState, RunState
-from tests.factories import make_job, make_policy, make_queue, make_run
+from tests.factories import MEBI, make_job, make_policy, make_queue, make_run
 from tests.pages.stories import retried_job, succeeded_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,6 +85,24 @@ def test_every_page_is_accessible_and_fits_wide_and_narrow(
             if needed > size["width"]:
                 troubles.append(f"{place} needs {needed} of {size['width']} px")
     assert not troubles, "\n".join(troubles)
+
+
+def test_the_list_of_jobs_fits_a_laptop_with_long_names_and_all_else(
+    signed_in: Page, live_server: LiveServer
+) -> None:
+    job = make_job(
+        "nightly", job_set="renders/2026-11-29/chapter-1/shots-of-the-evening", memory_bytes=512 * MEBI
+    )
+    failed = {"category": "infrastructure", "subcategory": "image-pull-backoff", "exit_code": 137}
+    for number in range(3):
+        make_run(
+            job, state=RunState.FAILED, node=f"ip-10-0-112-{number}.eu-west-1.compute.internal", **failed
+        )
+    Job.objects.update(memory_limit_bytes=1536 * MEBI)
+    signed_in.set_viewport_size({"width": 1280, "height": 800})
+    signed_in.goto(f"{live_server.url}/jobs")
+    expect(signed_in.get_by_role("columnheader")).to_have_count(11)
+    assert signed_in.locator("[data-first]").evaluate("list => list.scrollWidth") <= 1280
 
 
 def test_the_story_is_followed_from_the_list_to_the_job(signed_in: Page) -> None:

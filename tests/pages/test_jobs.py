@@ -289,6 +289,13 @@ def test_the_columns_are_chosen_in_the_address(as_bob: Client) -> None:
     assert "columns takes jobSet, runs, failure" in seen(as_bob.get("/jobs?columns=colour")).words
 
 
+def test_the_least_columns_give_way_first_unless_they_were_chosen(as_bob: Client) -> None:
+    make_job()
+    for address, given_way in (("/jobs", 2), ("/jobs?columns=inState", 0), ("/jobs?columns=none", 0)):
+        heads = seen(as_bob.get(address)).attributes("th")
+        assert sum("p4" in head.get("class", "") for head in heads) == given_way
+
+
 @pytest.mark.parametrize(
     ("form", "address"),
     [
