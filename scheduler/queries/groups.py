@@ -28,7 +28,7 @@ from scheduler.models import Job, Run
 from scheduler.queries.meaning import jobs_where
 from scheduler.queries.patience import within
 from scheduler.queries.rollups import rows_of
-from scheduler.queries.totals import TOTALS
+from scheduler.queries.totals import totals_by
 from scheduler.states import FAILED_RUN_STATES, JobState
 
 MOST_GROUPS, MOST_KEYS, LONGEST_KEY = 1_000, 4, 320
@@ -136,7 +136,7 @@ def _is_added_up(wanted: JobFilter, by: Sequence[str]) -> bool:
 def _added_up(by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
     keys = [f"k{number}" for number in range(len(by))]
     named = ", ".join(f"{name} AS {key}" for key, name in zip(keys, by, strict=True))
-    return keys, f"SELECT {named}, totals.* FROM ({TOTALS}) AS totals", []  # noqa: S608
+    return keys, f"SELECT {named}, totals.* FROM ({totals_by(by)}) AS totals", []  # noqa: S608
 
 
 def _counted(wanted: JobFilter, by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
