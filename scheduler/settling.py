@@ -46,6 +46,8 @@ class Settled:
     requeued: int
     more: bool
     """There may be runs left to settle."""
+    storms_elsewhere: bool = False
+    """It was a small batch for the sake of quiet queues, while many runs of others wait."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -94,6 +96,7 @@ def settle_runs(*, config: Configuration, limit: int = BATCH, fleet: FleetCheck 
         runs=runs,
         requeued=sum(len(alike.runs) for alike in batch if alike.settlement.requeues),
         more=claim.more and runs > 0,
+        storms_elsewhere=claim.storms_elsewhere,
     )
 
 

@@ -45,7 +45,9 @@ def settle() -> None:
         ring_settle()  # whoever is free begins beside this batch, not after it
     while True:
         settled = settle_runs(config=config, fleet=_fleet)
-        if settled.requeued:
+        if settled.requeued and settled.storms_elsewhere:
+            place()  # a bell for it would wait for the batches of the storm
+        elif settled.requeued:
             ring_rounds()
         if not settled.more:
             return

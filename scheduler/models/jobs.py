@@ -45,22 +45,31 @@ _CLAIM = """
     ), chosen AS MATERIALIZED (
         SELECT mine.*
           FROM busy CROSS JOIN LATERAL (
-               SELECT r.job_id, r.ended_at, row_number() OVER (ORDER BY r.ended_at, r.job_id) AS turn
+               SELECT r.queue_id, r.job_id, r.ended_at, row_number() OVER (ORDER BY r.ended_at, r.job_id) AS turn
                  FROM scheduler_run r
                 WHERE r.queue_id = busy.name
                   AND r.ended_at IS NOT NULL AND r.settled_at IS NULL AND r.settle_error = ''
              ORDER BY r.ended_at, r.job_id LIMIT busy.share) AS mine
       ORDER BY turn, ended_at, job_id LIMIT %(candidates)s
+    ), weather AS MATERIALIZED (
+        SELECT min(runs) < %(least)s AND max(runs) >= %(least)s AS storms_elsewhere
+          FROM (SELECT count(*) AS runs FROM chosen GROUP BY queue_id) AS each_queue
     ), held AS MATERIALIZED (
         SELECT j.id FROM chosen JOIN scheduler_job j ON j.id = chosen.job_id
       ORDER BY chosen.turn, chosen.ended_at, chosen.job_id
-         LIMIT %(limit)s FOR NO KEY UPDATE OF j SKIP LOCKED
+         LIMIT (SELECT CASE WHEN storms_elsewhere THEN least(%(limit)s, %(beside)s) ELSE %(limit)s END FROM weather)
+           FOR NO KEY UPDATE OF j SKIP LOCKED
     )
-    SELECT (SELECT count(*) FROM chosen), ARRAY(SELECT id::text FROM held ORDER BY id)
+    SELECT (SELECT count(*) FROM chosen), coalesce(storms_elsewhere, false),
+           ARRAY(SELECT id::text FROM held ORDER BY id)
+      FROM weather
 """
 _WORKERS = 4
 """So many find work side by side in a storm; more would wait for the batches of the others."""
 _LEAST_SHARE = 50
+"""A queue with fewer unsettled runs is not in a storm."""
+_BESIDE = 250
+"""Jobs claimed at most while it storms in some queues and not in others: those others wait for what is in their batch."""
 _CARRY_OUT = """
     UPDATE scheduler_job AS j
        SET state = made.state, state_changed_at = %(at)s,
@@ -100,6 +109,8 @@ class Claim:
     jobs: Sequence[str]
     more: bool
     """There is reason to look again at once. Where others hold all that is left, they will."""
+    storms_elsewhere: bool
+    """There are jobs of quiet queues among these while it storms in others."""
 
 
 class NodePlace(NamedTuple):
@@ -129,14 +140,18 @@ class JobManager(models.Manager["Job"]):
     def claim_unsettled(self, limit: int) -> Claim:
         """Lock up to `limit` jobs with runs that await settling; what another transaction holds is skipped.
 
-        Every queue gets an equal share, the oldest ends first, so that a storm in one starves no other. Nobody is
-        waited for, so the order of the locks does not matter. What is locked is to be read by another statement,
-        whose snapshot is younger than the locks.
+        Every queue gets an equal share, the oldest ends first, so that a storm in one starves no other; and where it
+        storms in some and not in others, no more are claimed than are settled in a moment. Nobody is waited for, so
+        the order of the locks does not matter. What is locked is to be read by another statement, whose snapshot is
+        younger than the locks.
         """
         with connection.cursor() as cursor:
-            cursor.execute(_CLAIM, {"limit": limit, "candidates": limit * _WORKERS, "least": _LEAST_SHARE})
-            chosen, held = cursor.fetchone()
-        return Claim(jobs=held, more=0 < len(held) < chosen)
+            cursor.execute(
+                _CLAIM,
+                {"limit": limit, "candidates": limit * _WORKERS, "least": _LEAST_SHARE, "beside": _BESIDE},
+            )
+            chosen, storms_elsewhere, held = cursor.fetchone()
+        return Claim(jobs=held, more=0 < len(held) < chosen, storms_elsewhere=storms_elsewhere)
 
     def carry_out(self, outcomes: Sequence[tuple[Outcome, Sequence[str]]], at: datetime) -> None:
         """Bring locked jobs to what settling made of them, each to its outcome, in one statement."""

@@ -104,6 +104,27 @@ def test_more_than_a_batch_calls_for_help_before_the_batch_is_settled(
     assert waited == [calls]
 
 
+@pytest.mark.parametrize(("storms_elsewhere", "rounds", "calls"), [(False, 0, 1), (True, 1, 0)])
+def test_while_it_storms_elsewhere_a_round_is_made_at_once_and_not_called_for(
+    server: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    storms_elsewhere: bool,
+    rounds: int,
+    calls: int,
+) -> None:
+    settled = Settled(runs=1, requeued=1, more=False, storms_elsewhere=storms_elsewhere)
+    made: list[int] = []
+
+    def pools() -> list[str]:
+        made.append(1)
+        return []
+
+    monkeypatch.setattr(tasks, "settle_runs", lambda **_: settled)
+    monkeypatch.setattr(tasks, "pools_with_work", pools)
+    tasks.settle()
+    assert (len(made), waiting_messages()) == (rounds, calls)
+
+
 def test_a_bell_whose_message_was_lost_rings_again_after_the_next_sweep(
     server: subprocess.Popen[bytes],
 ) -> None:

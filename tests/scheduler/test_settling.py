@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from scheduler.config import Configuration, RetryPolicyConfiguration
 from scheduler.executors.protocol import Report, ReportState
 from scheduler.models import Decision, Event, Executor, Job, Node, Queue, RetryPolicy, Run, RunError
+from scheduler.models import jobs as rows_of_jobs
 from scheduler.queries.sentences import decision_sentences
 from scheduler.reporting import record_reports
 from scheduler.settling import settle_runs
@@ -328,3 +329,18 @@ def test_a_storm_in_one_queue_leaves_the_others_their_share_of_a_batch() -> None
     calm = failed_job(queue="calm")
     settle_runs(config=ON, limit=2)
     assert Job.objects.get(id=calm.id).state == "queued"
+
+
+def test_where_it_storms_in_one_queue_only_batches_are_small_until_the_others_are_settled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows_of_jobs, "_LEAST_SHARE", 3)
+    monkeypatch.setattr(rows_of_jobs, "_BESIDE", 2)
+    for _ in range(6):
+        failed_job(queue="storm")
+    calm = failed_job(queue="calm")
+    first = settle_runs(config=ON)
+    assert (first.runs, first.more, first.storms_elsewhere) == (2, True, True)
+    assert Job.objects.get(id=calm.id).state == "queued"
+    second = settle_runs(config=ON)
+    assert (second.runs, second.storms_elsewhere) == (5, False)
