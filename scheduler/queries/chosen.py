@@ -18,7 +18,7 @@ from scheduler.states import ACTIVE_RUN_STATES
 MAX_JOBS = 10_000
 """Jobs that are named in one call."""
 BATCH = 5_000
-"""Jobs of a selection in one transaction: half a second where nothing else goes on."""
+"""Jobs of a selection in one transaction: it took 1 to 1.8 seconds to cancel or reprioritise so many, on two busy cores."""
 MAX_REASON_LENGTH = 2_000
 NARROW = "Such jobs take too long to find. Narrow the filter: name a queue, a job set, or a time such as submitted>=-1d."
 _LEFT_OUT = (

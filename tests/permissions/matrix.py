@@ -217,6 +217,7 @@ ROWS = (
         doors=(
             rest("POST v1/jobs/cancel", {"jobIds": ["{job}"]}),
             rest("POST v1/jobs/cancel", {"queue": "{queue}", "jobSetId": "set"}),
+            rest("POST v1/jobs/cancel", {"filter": "queue={queue}&runs>=0"}),
             page("POST /jobs/{job}/cancel"),
             page("POST /cancel-jobs?queue={queue}"),
         ),
@@ -227,6 +228,7 @@ ROWS = (
         doors=(
             rest("POST v1/jobs/reprioritize", {"jobIds": ["{job}"], "priority": 5}),
             rest("POST v1/jobs/reprioritize", {"queue": "{queue}", "priority": 5}),
+            rest("POST v1/jobs/reprioritize", {"filter": "queue={queue}", "priority": 5}),
             page("POST /jobs/{job}/reprioritize", {"priority": "5"}),
             page("POST /reprioritize-jobs?queue={queue}", {"priority": "5"}),
         ),
@@ -237,6 +239,7 @@ ROWS = (
         doors=(
             rest("POST v1/jobs/preempt", {"jobIds": ["{job}"]}),
             rest("POST v1/jobs/preempt", {"queue": "{queue}", "executor": "local"}),
+            rest("POST v1/jobs/preempt", {"filter": "queue={queue}&executor.any=local"}),
             page("POST /jobs/{job}/preempt"),
             page("POST /preempt-jobs?queue={queue}"),
         ),
