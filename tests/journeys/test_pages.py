@@ -93,10 +93,10 @@ def test_the_list_of_jobs_fits_a_laptop_with_long_names_and_all_else(
     job = make_job(
         "nightly", job_set="renders/2026-11-29/chapter-1/shots-of-the-evening", memory_bytes=512 * MEBI
     )
-    failed = {"category": "infrastructure", "subcategory": "image-pull-backoff", "exit_code": 137}
     for number in range(3):
+        node = f"ip-10-0-112-{number}.eu-west-1.compute.internal"
         make_run(
-            job, state=RunState.FAILED, node=f"ip-10-0-112-{number}.eu-west-1.compute.internal", **failed
+            job, state=RunState.FAILED, node=node, category="infrastructure", subcategory="image-pull-backoff"
         )
     Job.objects.update(memory_limit_bytes=1536 * MEBI)
     signed_in.set_viewport_size({"width": 1280, "height": 800})
