@@ -18,7 +18,7 @@ from lookout.templatetags.signs import places_in_order
 from policies.problems import DocumentInvalid
 from scheduler.actors import Actor, NotPermitted
 from scheduler.configured import configuration
-from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound, SchedulerError
+from scheduler.errors import AlreadyExists, Conflict, Invalid, NotFound, SchedulerError, TooMuchAsked
 from scheduler.models.clock import database_now
 from scheduler.queries.names import reported_categories
 
@@ -42,6 +42,7 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     Conflict: (409, "Not done"),
     Invalid: (400, "Not done"),
     DocumentInvalid: (400, "Not done"),
+    TooMuchAsked: (400, "Too much asked"),
 }
 
 
