@@ -289,11 +289,11 @@ class Job(ReadByTheThousand):
             # The members of a gang.
             models.Index(F("queue"), F("gang_id"), name="job_of_gang", condition=~Q(gang_id="")),
             # What follows serves questions of `tack bench history`, by their ids.
-            # Lists by state, newest first (L6, L15).
+            # Lists by state, newest first (L6, L15), and the first and last of each when all are grouped (G3).
             models.Index(F("state"), F("submitted_at").desc(), F("id").desc(), name="job_by_state"),
-            # Lists of a queue, newest first (L2, L11, L12, L17), and its groups (G2, G4, G7).
+            # Lists of a queue, newest first (L2, L11, L12, L17), its groups (G2, G4, G7), and its first and last (G1).
             models.Index(F("queue"), F("submitted_at").desc(), F("id").desc(), name="job_by_queue"),
-            # A queue's jobs of a state (L3, L16), and the first and last of each when all are grouped (G1, G3).
+            # A queue's jobs of a state (L3, L16), and the first and last of each when all are grouped by both.
             models.Index(
                 F("queue"), F("state"), F("submitted_at").desc(), F("id").desc(), name="job_by_queue_and_state"
             ),
