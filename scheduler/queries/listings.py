@@ -22,11 +22,12 @@ _NOT_SHOWN = (
     *ASKED_OF_NODES, "last_executor", "last_node", "last_pool", "last_category", "last_subcategory", "recorded_at",
     "memory_factor", "memory_static_bytes", "gang_uniformity_label",
 )  # fmt: skip
-_NOT_SHOWN_OF_RUNS = tuple(
-    f"job__{field.name}"
-    for field in Job._meta.concrete_fields  # noqa: SLF001 - Django's own word for it
-    if field.name not in ("id", "queue", "job_set", "owner", "namespace")
-)
+_SHOWN_OF_THE_JOB = ("id", "queue", "job_set", "owner", "namespace")
+_NOT_SHOWN_OF_RUNS = (
+    "resources", "cpu_request_millicores", "memory_factor", "memory_static_bytes", "node_id", "priority_class",
+    "recorded_at", "attempted", "settled_at", "settle_tries", "settle_error",
+    *(f"job__{field.name}" for field in Job._meta.concrete_fields if field.name not in _SHOWN_OF_THE_JOB),  # noqa: SLF001 - Django's own word for it
+)  # fmt: skip
 _JOB_COLUMNS: Mapping[str, SortColumn] = {
     "submitted": SortColumn(source="submitted_at", is_time=True),
     "stateChanged": SortColumn(source="state_changed_at", is_time=True),

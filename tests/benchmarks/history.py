@@ -50,13 +50,15 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--only", nargs="+", default=[], metavar="ID", help="ask these questions only, such as L3 X5"
     )
     parser.add_argument("--plans", action="store_true", help="print how the database answers each")
+    parser.add_argument("--exports", action="store_true", help="export it all instead of asking questions")
     parser.add_argument("--folder", default="", help="where the database lies: about 4 GB for a million jobs")
     return parser.parse_args(arguments)
 
 
 def _passed_on(options: argparse.Namespace) -> list[str]:
     only = ["--only", *options.only] if options.only else []
-    return ["--jobs", str(options.jobs), *only, *(["--plans"] if options.plans else [])]
+    flags = [f"--{name}" for name in ("plans", "exports") if getattr(options, name)]
+    return ["--jobs", str(options.jobs), *only, *flags]
 
 
 def _run(*arguments: str, environment: dict[str, str]) -> int:

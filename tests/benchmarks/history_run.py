@@ -18,6 +18,7 @@ from django.db import connection  # noqa: E402  models are there from here on
 
 from scheduler.rollups import roll_up  # noqa: E402
 from tests.benchmarks.history_data import make_history  # noqa: E402
+from tests.benchmarks.history_exports import measure_exports  # noqa: E402
 from tests.benchmarks.history_questions import QUESTIONS, Question  # noqa: E402
 
 WARM, TIMED = 2, 40
@@ -52,6 +53,10 @@ def main(arguments: Sequence[str]) -> int:
     """The exit code: 0 when every aim is met at a million jobs or fewer, else 1."""
     options = _parse(arguments)
     _timed(f"{options.jobs:,} jobs made", lambda: make_history(options.jobs))
+    if options.exports:
+        _timed("vacuumed", _vacuum)
+        measure_exports(_say)
+        return 0
     _timed("added up", _add_up)
     _timed("vacuumed", _vacuum)
     _say(
@@ -72,6 +77,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1_000_000)
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--plans", action="store_true")
+    parser.add_argument("--exports", action="store_true")
     return parser.parse_args(arguments)
 
 
