@@ -17,6 +17,7 @@ from scheduler.models import Counter, Event, Executor, Job, Node, Pool, PoolRoun
 from scheduler.models.bulk import among, update_rows
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
+from scheduler.models.fleet import TAKES_RUNS
 from scheduler.models.jobs import NodePlace
 from scheduler.models.preemption import JOB_FIELDS, RUN_FIELDS, Preemption, asked_to_give_way, preempt
 from scheduler.models.runs import NewRun
@@ -147,8 +148,8 @@ def _open_nodes(leases: Sequence[PlannedLease]) -> set[tuple[str, str]]:
         return set()
     Executor.objects.hold(executors)
     # A new statement: its snapshot is younger than the locks.
-    found = Node.objects.filter(executor__in=executors).select_related("executor")
-    return {(node.executor_id, node.name) for node in found if node.takes_runs}
+    found = Node.objects.filter(TAKES_RUNS, executor__in=executors)
+    return set(found.values_list("executor_id", "name"))
 
 
 def _preempt(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
-from django.db.models import UniqueConstraint
+from django.db.models import Q, UniqueConstraint
 
 WORK_CHANNEL = "tack_work"
 """The channel of the database on which executors are told to ask for work."""
@@ -282,7 +282,7 @@ class Node(models.Model):
 
     @property
     def takes_runs(self) -> bool:
-        """Neither its executor nor an operator has closed it. Needs `executor` to be loaded."""
+        """Neither its executor nor an operator has closed it: as `TAKES_RUNS`. Needs `executor` to be loaded."""
         return self.schedulable and not self.cordoned and not self.executor.cordoned
 
     @property
@@ -293,6 +293,10 @@ class Node(models.Model):
         if self.cordoned:
             return f"It is cordoned{_by(self.cordoned_by, self.cordon_reason)}."
         return "" if self.schedulable else next(iter(self.notes), "")
+
+
+TAKES_RUNS = Q(schedulable=True, cordoned=False, executor__cordoned=False)
+"""Of nodes: those that take new runs."""
 
 
 def _by(who: str, why: str) -> str:

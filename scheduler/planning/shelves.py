@@ -10,6 +10,7 @@ from scheduler.planning.rooms import Room
 type Entry = tuple[bool, float, int, Room]
 """Last choice or not, emptiness, number of the room, which is its own: so rooms are never compared."""
 LEAST_BLOCK = 16
+_ENDLESS = 1 << 64
 
 
 class Shelf:
@@ -91,9 +92,12 @@ class _Block:
         return wanted.cpu_millicores <= self.cpu_millicores and wanted.memory_bytes <= self.memory_bytes
 
     def find(self, wanted: Requirements) -> Room | None:
-        for entry in self.entries:
-            if entry[3].fits(wanted):
-                return entry[3]
+        # Most of a block does not fit, and hundreds of thousands of rooms are looked at: so much is asked here already.
+        # Who asks for nothing of a resource needs none left, even where that is less than nothing.
+        cpu, memory = wanted.cpu_millicores or -_ENDLESS, wanted.memory_bytes or -_ENDLESS
+        for _, _, _, room in self.entries:
+            if room.cpu_millicores >= cpu and room.memory_bytes >= memory and room.fits(wanted):
+                return room
         if self._is_told_too_high:
             self._measure()
         return None
