@@ -1,6 +1,6 @@
 """Questions before jobs are cancelled, reprioritised or preempted: one job, or those of the filter in the address."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,10 +60,10 @@ class Ask:
         return self.word is not Word.REPRIORITIZE
 
 
-def _may(word: Word, actor: Actor, queues: Iterable[Queue]) -> bool:
-    """Whether the verb would let this person do it in all these queues."""
+def _may(word: Word, actor: Actor, queue_of: Callable[[], Queue]) -> bool:
+    """Whether the verb would let this person do it. Whoever may do it anywhere costs no look at the queue."""
     verb, permission = _MAY[word]
-    return permission in actor.permissions or all(queue.allows(actor, verb) for queue in queues)
+    return permission in actor.permissions or queue_of().allows(actor, verb)
 
 
 def asks_of(job: Job, actor: Actor) -> list[Ask]:
@@ -72,7 +72,9 @@ def asks_of(job: Job, actor: Actor) -> list[Ask]:
         return []
     wanted = [Word.REPRIORITIZE, *([Word.PREEMPT] if gives_way(job) else []), Word.CANCEL]
     return [
-        Ask(word=word, address=reverse(f"{word}-job", args=[job.id]), may=_may(word, actor, [job.queue]))
+        Ask(
+            word=word, address=reverse(f"{word}-job", args=[job.id]), may=_may(word, actor, lambda: job.queue)
+        )
         for word in wanted
     ]
 
@@ -91,26 +93,26 @@ def asks_of_list(wanted: JobFilter, actor: Actor) -> list[Ask]:
     states = wanted.values("state") or OPEN_JOB_STATES
     if not wanted or not set(states) & set(OPEN_JOB_STATES):
         return []
-    filters, theirs = address_of(pairs_of(wanted)), _queues_meant(wanted, actor)
-    return [
-        Ask(word=word, address=reverse(f"{word}-jobs") + filters, what=" all")
-        for word in Word
-        if any(_may(word, actor, queues) for queues in theirs)
-    ]
+    filters, may = address_of(pairs_of(wanted)), _may_of_list(wanted, actor)
+    return [Ask(word=word, address=reverse(f"{word}-jobs") + filters, what=" all") for word in may]
 
 
-def _queues_meant(wanted: JobFilter, actor: Actor) -> list[list[Queue]]:
-    """Sets of queues, of which one must be all theirs: those that are named, or else any single one.
+def _may_of_list(wanted: JobFilter, actor: Actor) -> list[Word]:
+    """What this person may do in every queue that is named, or else in any queue at all.
 
-    Nobody's queues are looked at for those who may do everything everywhere.
+    Those who may do everything anywhere cost no look at the queues.
     """
-    if {permission for _, permission in _MAY.values()} <= actor.permissions:
-        return [[]]
     named = wanted.values("queue")
-    if named:
-        found = list(Queue.objects.filter(name__in=named))
-        return [found] if len(found) == len(named) else []
-    return [[queue] for queue in Queue.objects.all()]
+    if {permission for _, permission in _MAY.values()} <= actor.permissions:
+        return list(Word)
+    queues = list(Queue.objects.filter(name__in=named) if named else Queue.objects.all())
+    enough = all if named else any
+    return [
+        word
+        for word, (verb, permission) in _MAY.items()
+        if permission in actor.permissions
+        or (queues and len(queues) >= len(named) and enough(queue.allows(actor, verb) for queue in queues))
+    ]
 
 
 @require_http_methods(READ)
