@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
@@ -87,7 +88,7 @@ _CELLS = """
     SELECT coalesce(turn, {limit} + 1) AS turn, min(shown.name), min(shown.executor), category, sum(failures::int),
            sum(core_seconds), (SELECT count(*) FROM line)
       FROM found LEFT JOIN shown ON shown.name = found.{name} AND shown.executor = {executor}
-  GROUP BY 1, category ORDER BY 1
+  GROUP BY 1, category
 """
 
 
@@ -105,10 +106,14 @@ def _cells(wanted: RunFilter, across: Across, span: Span, limit: int) -> Sequenc
     return rows_of(f"WITH found AS ({found}) {cells}", [*span.parameters.values(), *parameters])
 
 
+_TURN_AND_CATEGORY = itemgetter(0, 3)
+"""The order of cells. Asked for an order, the database would sort everything that is found."""
+
+
 def _heat_map(cells: Sequence[tuple[Any, ...]], across: Across, limit: int) -> HeatMap:
     by_turn: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     by_category: dict[str, int] = defaultdict(int)
-    for turn, *cell, lines in cells:
+    for turn, *cell, lines in sorted(cells, key=_TURN_AND_CATEGORY):
         by_turn[turn].append((*cell, lines))
         by_category[cell[2]] += cell[3]
     others = by_turn.pop(limit + 1, None)
