@@ -245,7 +245,12 @@ class World:
         return self.chance.sample(found, min(most, len(found)))
 
     def _selection(self) -> Selection:
-        """Of a job set, as far as there is one."""
+        """Of a job set, as far as there is one, or of a filter."""
+        if self.chance.random() < 0.3:
+            asked = self.chance.choice(
+                ("runs=0", "category.any?=yes&state!=running", "retries>0&executor.any^=l")
+            )
+            return Selection(filter=f"queue={self.chance.choice(QUEUES)}&{asked}")
         states = self.chance.choice([(), ("queued",), ("running", "pending")])
         return Selection(
             queue=self.chance.choice(QUEUES), job_set=self.chance.choice(JOB_SETS), states=states
