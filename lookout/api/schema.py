@@ -58,10 +58,12 @@ def described(
     others: Mapping[Any, Any] | None = None,
     headers: Mapping[str, str] | None = None,
     example: object = None,
+    sent: Mapping[str, Any] | None = None,
 ) -> Callable[[Any], Any]:
     """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named.
 
-    With `filters` it also takes the fields of the filter language. `example` is an answer, of the shape of `answer`.
+    With `filters` it also takes the fields of the filter language. `example` is an answer, of the shape of `answer`;
+    `sent` a body that is sent.
     """
     media = (JSON, YAML[0]) if yaml else (JSON,)
     responses = {**({status: _answer(answer)} if answer else {}), **(others or {})}
@@ -81,16 +83,20 @@ def described(
             ],
             request=dict.fromkeys(media, body) if body else None,
             responses=responses,
-            examples=_examples(example, status),
+            examples=_examples(example, sent, status),
         )(method)
 
     return describe
 
 
-def _examples(value: object, status: int) -> list[OpenApiExample]:
-    if value is None:
-        return []
-    return [OpenApiExample("An answer", encode(value), response_only=True, status_codes=[str(status)])]
+def _examples(answered: object, sent: Mapping[str, Any] | None, status: int) -> list[OpenApiExample]:
+    found = []
+    if sent is not None:
+        found.append(OpenApiExample("A request", dict(sent), request_only=True))
+    if answered is not None:
+        value, codes = encode(answered), [str(status)]
+        found.append(OpenApiExample("An answer", value, response_only=True, status_codes=codes))
+    return found
 
 
 def _answer(shape: type[Any]) -> Any:

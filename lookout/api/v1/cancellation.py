@@ -43,7 +43,20 @@ class CancelledView:
 class Cancellation(Endpoint):
     """The end of jobs."""
 
-    @described("cancelJobs", tag="Jobs", body=CancelBody, answer=CancelledView, refusals=(400, 404))
+    @described(
+        "cancelJobs",
+        tag="Jobs",
+        body=CancelBody,
+        sent={"filter": "queue=nightly&category.any=oom", "reason": "the input is too large"},
+        answer=CancelledView,
+        example=CancelledView(
+            cancelled=("01m8kv97rd4xeyzbnnzd9ygah7",),
+            cancelling=("01m8kvdzprhtc3z2gaas88han6",),
+            unchanged=(),
+            more=False,
+        ),
+        refusals=(400, 404),
+    )
     def post(self, request: Request) -> Response:
         """Cancel jobs: those that wait end at once, those that run are asked to. Twice changes nothing."""
         done = _cancel(body_of(request, CancelBody), actor_of(request))

@@ -42,7 +42,15 @@ class PreemptingView:
 class Preemption(Endpoint):
     """Runs that give way."""
 
-    @described("preemptJobs", tag="Jobs", body=PreemptBody, answer=PreemptingView, refusals=(400, 404, 409))
+    @described(
+        "preemptJobs",
+        tag="Jobs",
+        body=PreemptBody,
+        sent={"executor": "local", "node": "local-1", "reason": "room for the month's end"},
+        answer=PreemptingView,
+        example=PreemptingView(preempting=("01m8kv97rd4xeyzbnnzd9ygah7",), unchanged=(), more=False),
+        refusals=(400, 404, 409),
+    )
     def post(self, request: Request) -> Response:
         """Have the runs of jobs give way: they get their grace, and the jobs end as preempted. Twice changes nothing.
 

@@ -42,7 +42,13 @@ class Reprioritisation(Endpoint):
     """The place of jobs in their line."""
 
     @described(
-        "reprioritizeJobs", tag="Jobs", body=ReprioritizeBody, answer=ReprioritizedView, refusals=(400, 404)
+        "reprioritizeJobs",
+        tag="Jobs",
+        body=ReprioritizeBody,
+        sent={"queue": "nightly", "jobSetId": "report/2026-11-29", "states": ["queued"], "priority": 5},
+        answer=ReprioritizedView,
+        example=ReprioritizedView(reprioritized=("01m8kv97rd4xeyzbnnzd9ygah7",), unchanged=(), more=False),
+        refusals=(400, 404),
     )
     def post(self, request: Request) -> Response:
         """Give jobs another priority. Those that run keep running. Twice changes nothing."""
