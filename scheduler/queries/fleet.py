@@ -4,50 +4,58 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from django.db import connection
-from django.db.models import (
-    BigIntegerField,
-    BooleanField,
-    Count,
-    Exists,
-    ExpressionWrapper,
-    F,
-    Prefetch,
-    Q,
-    QuerySet,
-    Sum,
-)
-from django.db.models.functions import Coalesce, Greatest, Now
+from django.db.models import BooleanField, Exists, ExpressionWrapper, Prefetch, Q, QuerySet
+from django.db.models.functions import Now
 
 from scheduler.config import Configuration
 from scheduler.errors import NotFound
-from scheduler.models import Executor, Job, Node, Pool, Run
+from scheduler.models import Executor, Job, Node, Pool
 from scheduler.placement import NodeCapacity, taints_of
-from scheduler.states import ACTIVE_RUN_STATES, JobState
+from scheduler.states import JobState
 
+# Of each node and of each queue, not of each queue on each node: of a hundred thousand runs those are nearly as many.
+_AMOUNTS = """
+    SELECT r.executor_id, r.node, r.queue_id, r.priority_class, count(*), sum(r.cpu_request_millicores),
+           sum(greatest(r.memory_request_bytes, r.memory_limit_bytes, 0))
+      FROM scheduler_run r
+      JOIN scheduler_executor e ON e.name = r.executor_id
+     WHERE r.state IN ('leased', 'pending', 'running') AND e.pool_id = ANY(%s)
+  GROUP BY GROUPING SETS ((r.executor_id, r.node, r.priority_class), (r.queue_id, r.priority_class))
+"""
 _OTHER_RESOURCES = """
     SELECT r.executor_id, r.node, r.queue_id, r.priority_class, resource.key, sum(resource.value::bigint)
       FROM scheduler_run r
       JOIN scheduler_executor e ON e.name = r.executor_id
 CROSS JOIN LATERAL jsonb_each_text(r.resources) AS resource
      WHERE r.state IN ('leased', 'pending', 'running') AND r.resources <> '{}' AND e.pool_id = ANY(%s)
-  GROUP BY 1, 2, 3, 4, 5
+  GROUP BY GROUPING SETS ((r.executor_id, r.node, r.priority_class, resource.key),
+                          (r.queue_id, r.priority_class, resource.key))
 """
+
+type NodeKey = tuple[str, str]
+"""Executor and node."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NodeUse:
-    """What the active runs of one queue and priority class hold of one node."""
+class ClassUse:
+    """What active runs of one priority class hold."""
 
-    executor: str
-    node: str
-    queue: str
-    priority_class: str = ""
+    priority_class: str
     runs: int
     cpu_millicores: int
     memory_bytes: int
     resources: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Uses:
+    """What active runs hold, by priority class."""
+
+    of_nodes: Mapping[NodeKey, Sequence[ClassUse]]
+    of_queues: Mapping[str, Sequence[ClassUse]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,28 +130,38 @@ def pools_with_work() -> list[str]:
     return list(Pool.objects.filter(Exists(queued)).order_by("name").values_list("name", flat=True))
 
 
-def node_uses(*, pools: Iterable[str]) -> list[NodeUse]:
-    """What active runs hold, per node, queue and priority class, in two queries."""
+def uses(*, pools: Iterable[str]) -> Uses:
+    """What active runs hold of each node, and those of each queue of all of them, in two queries."""
     wanted = list(pools)
     others = _other_resources(wanted)
-    rows = (
-        Run.objects.filter(state__in=ACTIVE_RUN_STATES, executor__pool__in=wanted)
-        .values_list("executor_id", "node", "queue_id", "priority_class")
-        .annotate(runs=Count("id"), cpu=Sum("cpu_request_millicores"), memory=Sum(_reserved()))
-    )
-    return [
-        NodeUse(
-            executor=executor,
-            node=node,
-            queue=queue,
+    found: dict[NodeKey | str, list[ClassUse]] = defaultdict(list)
+    for executor, node, queue, priority_class, runs, cpu, memory in _answered(_AMOUNTS, wanted):
+        holder = queue or (executor, node)
+        use = ClassUse(
             priority_class=priority_class,
             runs=runs,
             cpu_millicores=int(cpu),
             memory_bytes=int(memory),
-            resources=others.get((executor, node, queue, priority_class), {}),
+            resources=others.get((holder, priority_class), {}),
         )
-        for executor, node, queue, priority_class, runs, cpu, memory in rows
-    ]
+        found[holder].append(use)
+    return Uses(
+        of_nodes={holder: held for holder, held in found.items() if isinstance(holder, tuple)},
+        of_queues={holder: held for holder, held in found.items() if isinstance(holder, str)},
+    )
+
+
+def _other_resources(pools: list[str]) -> dict[tuple[NodeKey | str, str], dict[str, int]]:
+    found: dict[tuple[NodeKey | str, str], dict[str, int]] = defaultdict(dict)
+    for executor, node, queue, priority_class, name, amount in _answered(_OTHER_RESOURCES, pools):
+        found[queue or (executor, node), priority_class][name] = int(amount)
+    return found
+
+
+def _answered(statement: str, pools: list[str]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [pools])
+        return list(cursor.fetchall())
 
 
 def executor_rows(*, config: Configuration) -> list[ExecutorRow]:
@@ -159,23 +177,6 @@ def executor_row(name: str, *, config: Configuration) -> ExecutorRow:
     return found[0]
 
 
-def _reserved() -> Greatest:
-    return Greatest(
-        Coalesce(F("memory_request_bytes"), 0),
-        Coalesce(F("memory_limit_bytes"), 0),
-        output_field=BigIntegerField(),
-    )
-
-
-def _other_resources(pools: list[str]) -> dict[tuple[str, str, str, str], dict[str, int]]:
-    found: dict[tuple[str, str, str, str], dict[str, int]] = defaultdict(dict)
-    with connection.cursor() as cursor:
-        cursor.execute(_OTHER_RESOURCES, [pools])
-        for executor, node, queue, priority_class, name, amount in cursor.fetchall():
-            found[executor, node, queue, priority_class][name] = int(amount)
-    return found
-
-
 def _rows(executors: QuerySet[Executor], config: Configuration) -> list[ExecutorRow]:
     heard = ExpressionWrapper(heard_of(config), output_field=BooleanField())
     found = list(
@@ -183,28 +184,28 @@ def _rows(executors: QuerySet[Executor], config: Configuration) -> list[Executor
         .annotate(heard=heard)
         .prefetch_related(Prefetch("nodes", Node.objects.order_by("name")))
     )
-    uses: dict[tuple[str, str], list[NodeUse]] = defaultdict(list)
-    for use in node_uses(pools={executor.pool_id for executor in found}):
-        uses[use.executor, use.node].append(use)
+    held = uses(pools={executor.pool_id for executor in found}).of_nodes
     return [
         ExecutorRow(
             executor=executor,
             is_silent=not executor.heard,
-            nodes=[_node_row(node, uses[executor.name, node.name]) for node in executor.nodes.all()],
+            nodes=[
+                _node_row(node, held.get((executor.name, node.name), ())) for node in executor.nodes.all()
+            ],
         )
         for executor in found
     ]
 
 
-def _node_row(node: Node, uses: Sequence[NodeUse]) -> NodeRow:
+def _node_row(node: Node, held: Sequence[ClassUse]) -> NodeRow:
     resources: dict[str, int] = defaultdict(int)
-    for use in uses:
+    for use in held:
         for name, amount in use.resources.items():
             resources[name] += amount
     return NodeRow(
         node=node,
-        runs=sum(use.runs for use in uses),
-        cpu_millicores_used=sum(use.cpu_millicores for use in uses),
-        memory_bytes_used=sum(use.memory_bytes for use in uses),
+        runs=sum(use.runs for use in held),
+        cpu_millicores_used=sum(use.cpu_millicores for use in held),
+        memory_bytes_used=sum(use.memory_bytes for use in held),
         resources_used=dict(resources),
     )

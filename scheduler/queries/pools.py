@@ -1,7 +1,7 @@
 """The state of a pool that a round plans with, read in a constant number of queries outside any transaction."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from scheduler.config import Configuration
 from scheduler.models import Pool, Queue
 from scheduler.planning import NodeState, Plan, PoolState, PriorityClass, QueueState, TokenBucket, Use
-from scheduler.queries.fleet import NodeUse, fleet_nodes, node_uses
+from scheduler.queries.fleet import ClassUse, Uses, fleet_nodes, uses
 from scheduler.queries.giving_way import classes_that_stay, runs_that_may_give_way
 from scheduler.queries.queued import Space, waiting_jobs
 
@@ -49,10 +49,10 @@ def pool_snapshot(pool: str, *, config: Configuration) -> PoolSnapshot | None:
     if (found := last.first()) is None:
         return None
     number, rates, *told, now = found
-    uses = node_uses(pools=[pool])
+    held = uses(pools=[pool])
     buckets = _Buckets(rates or {}, now, config)
-    nodes = _nodes(pool, uses, config)
-    queues = _queues(uses, buckets, _space(nodes, uses, config), config)
+    nodes = _nodes(pool, held, config)
+    queues = _queues(held, buckets, _space(nodes, held, config), config)
     state = PoolState(
         nodes=nodes,
         queues=queues,
@@ -126,30 +126,22 @@ class _Buckets:
         return replace(full, tokens=min(tokens, burst), at=datetime.fromisoformat(at)).refilled(self._now)
 
 
-def _nodes(pool: str, uses: Sequence[NodeUse], config: Configuration) -> list[NodeState]:
-    by_node: dict[tuple[str, str], list[NodeUse]] = defaultdict(list)
-    for use in uses:
-        by_node[use.executor, use.node].append(use)
+def _nodes(pool: str, held: Uses, config: Configuration) -> list[NodeState]:
     return [
-        NodeState(capacity=node, used=_sum(by_node[node.executor, node.name]))
+        NodeState(capacity=node, used=_sum(held.of_nodes.get((node.executor, node.name), ())))
         for node in fleet_nodes(config=config, pool=pool)
     ]
 
 
-def _space(nodes: Sequence[NodeState], uses: Iterable[NodeUse], config: Configuration) -> Space:
+def _space(nodes: Iterable[NodeState], held: Uses, config: Configuration) -> Space:
     highest = max(0, *(found.priority for found in config.priority_classes.values()))
     stay = classes_that_stay(highest, config)
-    held: dict[tuple[str, str], list[NodeUse]] = defaultdict(list)
-    for use in uses:
-        if use.priority_class in stay:
-            held[use.executor, use.node].append(use)
-    sums = [
-        (node.capacity, _sum(held[node.capacity.executor, node.capacity.name]))
-        for node in nodes
-        if node.capacity.schedulable
-    ]
-    cpu = [max(0, node.cpu_millicores - used.cpu_millicores) for node, used in sums]
-    memory = [max(0, node.memory_bytes - used.memory_bytes) for node, used in sums]
+    cpu, memory = [], []
+    for node in (state.capacity for state in nodes if state.capacity.schedulable):
+        uses_of_it = held.of_nodes.get((node.executor, node.name), ())
+        used = _sum(use for use in uses_of_it if use.priority_class in stay)
+        cpu.append(max(0, node.cpu_millicores - used.cpu_millicores))
+        memory.append(max(0, node.memory_bytes - used.memory_bytes))
     return Space(
         cpu_millicores=sum(cpu),
         memory_bytes=sum(memory),
@@ -158,12 +150,7 @@ def _space(nodes: Sequence[NodeState], uses: Iterable[NodeUse], config: Configur
     )
 
 
-def _queues(
-    uses: Sequence[NodeUse], buckets: _Buckets, space: Space, config: Configuration
-) -> list[QueueState]:
-    by_queue: dict[str, list[NodeUse]] = defaultdict(list)
-    for use in uses:
-        by_queue[use.queue].append(use)
+def _queues(held: Uses, buckets: _Buckets, space: Space, config: Configuration) -> list[QueueState]:
     waiting = waiting_jobs(space, config)
     queues = Queue.objects.order_by("name").values_list("name", "priority_factor", "cordoned")
     return [
@@ -171,8 +158,8 @@ def _queues(
             name=name,
             priority_factor=factor,
             cordoned=cordoned,
-            used=_sum(by_queue[name]),
-            used_by_class=_by_class(by_queue[name], config),
+            used=_sum(held.of_queues.get(name, ())),
+            used_by_class=_by_class(held.of_queues.get(name, ()), config),
             jobs=waiting[name].jobs if name in waiting else (),
             rate=buckets.of_queue(name),
             looked_back=config.max_queue_lookback if name in waiting and waiting[name].is_cut else 0,
@@ -181,17 +168,17 @@ def _queues(
     ]
 
 
-def _by_class(uses: Iterable[NodeUse], config: Configuration) -> dict[str, Use]:
-    found: dict[str, list[NodeUse]] = defaultdict(list)
-    for use in uses:
+def _by_class(held: Iterable[ClassUse], config: Configuration) -> dict[str, Use]:
+    found: dict[str, list[ClassUse]] = defaultdict(list)
+    for use in held:
         found[use.priority_class or config.default_priority_class_name].append(use)
     return {name: _sum(theirs) for name, theirs in found.items()}
 
 
-def _sum(uses: Iterable[NodeUse]) -> Use:
+def _sum(held: Iterable[ClassUse]) -> Use:
     cpu = memory = 0
     resources: dict[str, int] = defaultdict(int)
-    for use in uses:
+    for use in held:
         cpu += use.cpu_millicores
         memory += use.memory_bytes
         for name, amount in use.resources.items():

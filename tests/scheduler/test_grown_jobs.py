@@ -11,7 +11,7 @@ from scheduler.leasing import run_round
 from scheduler.models import Decision, Job, Node, Run
 from scheduler.preempting import preempt_jobs
 from scheduler.priorityclasses import DEFAULT_CLASSES, ClassConfiguration
-from scheduler.queries.fleet import node_uses
+from scheduler.queries.fleet import uses
 from scheduler.queries.work import work_for
 from scheduler.reporting import record_reports
 from scheduler.settling import settle_runs
@@ -86,7 +86,7 @@ def test_a_grown_run_holds_what_it_has_grown_to() -> None:
     job_id = begin(150)
     run_out_of_memory(job_id)
     lease()
-    [use] = node_uses(pools=["default"])
+    [[use]] = uses(pools=["default"]).of_nodes.values()
     assert use.memory_bytes == 128 * MEBI
     submit("armada-default")
     assert run_round(pool="default", config=CONFIG).placed == 0
