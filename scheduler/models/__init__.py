@@ -5,7 +5,7 @@ from scheduler.models.changes import Change
 from scheduler.models.counters import Counter
 from scheduler.models.decisions import Decision
 from scheduler.models.events import Event
-from scheduler.models.fleet import Executor, Node, Pool, PoolRound
+from scheduler.models.fleet import Executor, Node
 from scheduler.models.history import (
     FailureDay,
     FailureHour,
@@ -18,6 +18,7 @@ from scheduler.models.history import (
 )
 from scheduler.models.jobs import Job, JobSet, JobSpec
 from scheduler.models.policies import RetryPolicy, RetryPolicyVersion
+from scheduler.models.pools import Pool, PoolRound
 from scheduler.models.queues import Queue, QueuePolicy
 from scheduler.models.runs import Run, RunError, RunOutput
 from scheduler.models.vigil import Vigil

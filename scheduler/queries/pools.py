@@ -13,7 +13,8 @@ from scheduler.models import Pool, Queue
 from scheduler.planning import NodeState, Plan, PoolState, PriorityClass, QueueState, TokenBucket, Use
 from scheduler.queries.fleet import ClassUse, Uses, fleet_nodes, uses
 from scheduler.queries.giving_way import classes_that_stay, runs_that_may_give_way
-from scheduler.queries.queued import Space, waiting_jobs
+from scheduler.queries.queued import waiting_jobs
+from scheduler.queries.queued_rows import Space
 
 TOLD = ("unplaced", "held", "gangs", "limited")
 """What a round keeps of what its plan said, by the names of its columns."""
