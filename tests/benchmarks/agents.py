@@ -8,11 +8,13 @@ import argparse
 import asyncio
 import os
 import random
+import ssl
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -50,7 +52,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Someone:
-    """One who asks, over connections that all of them share."""
+    """One who asks."""
 
     client: httpx.AsyncClient
     name: str
@@ -113,15 +115,22 @@ async def _look(person: Someone) -> None:
 
 async def _crowd(tack: Scratch, tokens: Sequence[str], seconds: float) -> Measured:
     seen, until = Measured(), time.monotonic() + seconds
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with (
-        httpx.AsyncClient(base_url=tack.url, timeout=WAIT_SECONDS + 30, limits=limits) as client,
-        asyncio.TaskGroup() as tasks,
-    ):
+    async with AsyncExitStack() as stack:
+        # One for each: what a pool of connections costs grows with them, and would be taken for what Tack costs.
+        trust = ssl.create_default_context()
+        clients = [
+            await stack.enter_async_context(
+                httpx.AsyncClient(base_url=tack.url, timeout=WAIT_SECONDS + 30, verify=trust)
+            )
+            for _ in (*tokens, "person")
+        ]
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
         admin = (tack.var / "token").read_text().split()[-1]
-        tasks.create_task(_look(Someone(client=client, name="", token=admin, until=until, seen=seen)))
+        tasks.create_task(_look(Someone(client=clients[-1], name="", token=admin, until=until, seen=seen)))
         for number, token in enumerate(tokens):
-            agent = Someone(client=client, name=f"many-{number}", token=token, until=until, seen=seen)
+            agent = Someone(
+                client=clients[number], name=f"many-{number}", token=token, until=until, seen=seen
+            )
             tasks.create_task(_beat(agent))
             tasks.create_task(_poll(agent))
     return seen
