@@ -62,10 +62,19 @@ def preempt_selected(
     Those that are left are the next call's. Raises NotPermitted, then Invalid, then NotFound for a queue, executor
     or node that does not exist.
     """
-    gives_way = Q(Exists(_runs().filter(job=OuterRef("pk"))), priority_class__in=_preemptible(config))
-    chosen = lock_selected(selection, verb=QueueVerb.PREEMPT, actor=actor, besides=gives_way)
+    chosen = lock_selected(selection, verb=QueueVerb.PREEMPT, actor=actor, besides=would_give_way(config))
     check_reason(reason)
     return _preempt(chosen, _runs_of(chosen.jobs), reason, actor)
+
+
+def would_give_way(config: Configuration) -> Q:
+    """Of jobs: they have a run that can be asked, and are of a class that is preemptible."""
+    return of_preemptible_class(config) & Q(Exists(_runs().filter(job=OuterRef("pk"))))
+
+
+def of_preemptible_class(config: Configuration) -> Q:
+    """Of jobs: they are of a class that is preemptible."""
+    return Q(priority_class__in=_preemptible(config))
 
 
 def _runs() -> QuerySet[Run]:

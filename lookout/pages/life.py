@@ -23,7 +23,7 @@ from scheduler.configured import configuration
 from scheduler.errors import Invalid
 from scheduler.filters import FilterInvalid, JobFilter, pairs_of, text_of
 from scheduler.models import Job, Queue
-from scheduler.preempting import preempt_jobs, preempt_selected
+from scheduler.preempting import of_preemptible_class, preempt_jobs, preempt_selected, would_give_way
 from scheduler.queries.chosen import NARROW
 from scheduler.queries.jobs import find_job, open_counts
 from scheduler.queries.patience import within
@@ -39,6 +39,7 @@ _MAY = {
     Word.REPRIORITIZE: (QueueVerb.REPRIORITIZE, Permission.REPRIORITIZE_ANY_JOBS),
     Word.PREEMPT: (QueueVerb.PREEMPT, Permission.PREEMPT_ANY_JOBS),
 }
+_OF_GIVING_WAY = {"would": would_give_way, "preemptible": of_preemptible_class}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,7 +153,8 @@ def _wanted(request: PageRequest) -> JobFilter:
 def _ask_of_job(request: PageRequest, job: Job, word: Word) -> HttpResponse:
     here = reverse("job", args=[job.id])
     context = {
-        "asked": words.question_about_one(word, job),
+        "asked": words.question_about_one(word, job, gives_way=gives_way(job)),
+        "may": _may(word, request.actor, lambda: job.queue),
         "crumbs": [(job.id, here)],
         "action": reverse(f"{word}-job", args=[job.id]),
         "back": here,
@@ -162,17 +164,27 @@ def _ask_of_job(request: PageRequest, job: Job, word: Word) -> HttpResponse:
 
 
 def _ask_of_selection(request: PageRequest, wanted: JobFilter, word: Word) -> HttpResponse:
-    with within(narrow=NARROW):
-        found = open_counts(wanted, bound=MOST_COUNTED)
     filters = filters_of(request.GET)
+    with within(narrow=NARROW):
+        asked = _asked_of_selection(wanted, word)
     context = {
-        "asked": words.question_about_many(word, wanted, found),
+        "asked": asked,
+        "may": word in _may_of_list(wanted, request.actor),
         "crumbs": [],
         "action": reverse(f"{word}-jobs") + address_of(filters),
         "back": jobs_address(filters),
         "priority": "",
     }
     return _show(request, context, word)
+
+
+def _asked_of_selection(wanted: JobFilter, word: Word) -> words.Question:
+    found = open_counts(wanted, bound=MOST_COUNTED)
+    if word is not Word.PREEMPT:
+        return words.question_about_many(word, wanted, found)
+    besides = {name: of(configuration()) for name, of in _OF_GIVING_WAY.items()}
+    counts = {name: open_counts(wanted, bound=MOST_COUNTED, besides=each) for name, each in besides.items()}
+    return words.question_of_giving_way(wanted, words.GivingWay(found=found, **counts))
 
 
 def _show(request: PageRequest, context: Mapping[str, Any], word: Word) -> HttpResponse:

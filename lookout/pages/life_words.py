@@ -10,6 +10,7 @@ from scheduler.models import Job
 from scheduler.preempting import Preempting
 from scheduler.queries.jobs import StateCounts
 from scheduler.reprioritising import Reprioritized
+from scheduler.selection import OPEN_JOB_STATES
 from scheduler.states import JobState
 
 type Done = Cancelled | Reprioritized | Preempting
@@ -43,45 +44,95 @@ class Question:
     """The words of the way back."""
     do: str
     """The words of the way on."""
+    is_idle: bool = False
+    """There is nothing it would be done to."""
     meant: str = ""
     """The filter in words, where many are asked about."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GivingWay:
+    """Open jobs of a filter, by whether their runs can be preempted."""
+
+    found: StateCounts
+    would: StateCounts
+    """Those that would be preempted."""
+    preemptible: StateCounts
+    """Those of a class that is preemptible."""
+
+
 VERB = {Word.CANCEL: "Cancel", Word.REPRIORITIZE: "Reprioritise", Word.PREEMPT: "Preempt"}
-_GRACE = {Word.CANCEL: "is stopped", Word.PREEMPT: "gives way, if its priority class is preemptible"}
+_GRACE = {Word.CANCEL: "is stopped", Word.PREEMPT: "gives way"}
+_NO_RUN = "has no run, nothing changes"
+_STAYS = "is of a priority class that is not preemptible, nothing changes"
+_ASKED = "was asked before or is ending, nothing changes"
 
 
-def question_about_one(word: Word, job: Job) -> Question:
+def question_about_one(word: Word, job: Job, *, gives_way: bool) -> Question:
     """Before it is done to one job."""
     state = JobState(job.state)
     grace = f", with {job.grace_period_seconds} s of grace"
+    stays = word is Word.PREEMPT and state in OPEN_JOB_STATES and not gives_way
+    why_not = _NO_RUN if state is JobState.QUEUED else _STAYS
     return Question(
         head=f"{VERB[word]} this job?",
-        lines=[Line(state=state, what=_what(word, state, whose="its run", grace=grace))],
+        lines=[
+            Line(state=state, what=why_not if stays else _what(word, state, whose="its run", grace=grace))
+        ],
         keep="Keep it",
         do=f"{VERB[word]} the job",
+        is_idle=stays or state not in OPEN_JOB_STATES,
     )
 
 
 def question_about_many(word: Word, wanted: JobFilter, found: StateCounts) -> Question:
-    """Before it is done to all open jobs of a filter, as far as they were counted."""
-    total = sum(found.counts.values())
-    what = _jobs(total) if found.is_exact else f"more than {_jobs(total - 1)}"
+    """Before jobs are cancelled or reprioritised: all open ones of a filter, as far as they were counted."""
+    return _about_many(word, wanted, found, _lines(word, found))
+
+
+def question_of_giving_way(wanted: JobFilter, jobs: GivingWay) -> Question:
+    """Before the jobs of a filter are preempted that can be; what is left alone is said, and why."""
+    lines = [*_lines(Word.PREEMPT, jobs.would), *(_left_alone(jobs) if jobs.found.is_exact else ())]
+    return _about_many(Word.PREEMPT, wanted, jobs.would, lines)
+
+
+def _about_many(word: Word, wanted: JobFilter, done_to: StateCounts, lines: Sequence[Line]) -> Question:
+    total = sum(done_to.counts.values())
+    what = _jobs(total) if done_to.is_exact else f"more than {_jobs(total - 1)}"
     return Question(
         head=f"{VERB[word]} {what}?",
         meant=in_words(wanted),
-        lines=[
-            Line(
-                state=state,
-                count=count if found.is_exact else None,
-                what=_what(word, state, whose="each run", grace=", with its grace"),
-            )
-            for state, count in found.counts.items()
-            if count
-        ],
+        lines=lines,
         keep="Keep them",
         do=f"{VERB[word]} {what}",
+        is_idle=not total,
     )
+
+
+def _lines(word: Word, found: StateCounts) -> list[Line]:
+    return [
+        Line(
+            state=state,
+            count=count if found.is_exact else None,
+            what=_what(word, state, whose="each run", grace=", with its grace"),
+        )
+        for state, count in found.counts.items()
+        if count
+    ]
+
+
+def _left_alone(jobs: GivingWay) -> list[Line]:
+    """The others of each state, by why."""
+    lines = []
+    for state, count in jobs.found.counts.items():
+        preemptible, would = jobs.preemptible.counts[state], jobs.would.counts[state]
+        left = (
+            {_NO_RUN: count}
+            if state is JobState.QUEUED
+            else {_STAYS: count - preemptible, _ASKED: preemptible - would}
+        )
+        lines += [Line(state=state, count=many, what=why) for why, many in left.items() if many > 0]
+    return lines
 
 
 def _what(word: Word, state: JobState, *, whose: str, grace: str) -> str:
@@ -90,7 +141,7 @@ def _what(word: Word, state: JobState, *, whose: str, grace: str) -> str:
     if word is Word.REPRIORITIZE:
         return "another place in the line" if state is JobState.QUEUED else "keeps running"
     if state is JobState.QUEUED:
-        return "never starts" if word is Word.CANCEL else "has no run, nothing changes"
+        return "never starts"
     return f"{whose} {_GRACE[word]}{grace}"
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet, ObjectDoesNotExist
 from django.db import connection
+from django.db.models import Q
 
 from policies.failures import Failure
 from scheduler.errors import NotFound
@@ -145,23 +146,26 @@ def state_counts(wanted: JobFilter, *, bound: int = BOUND) -> StateCounts:
     Where there are more than `bound`, only so many of them are counted; of all jobs there are totals.
     """
     everywhere = wanted.without("state")
-    counted = _counted_by_state(everywhere, bound + 1)
+    counted = _counted_by_state(everywhere, bound + 1, Q())
     is_exact = sum(counted.values()) <= bound
     if not is_exact and not everywhere:
         counted, is_exact = _totals_by_state(), True
     return StateCounts(counts=dict.fromkeys(JobState, 0) | counted, is_exact=is_exact)
 
 
-def open_counts(wanted: JobFilter, *, bound: int) -> StateCounts:
-    """How many jobs of the filter are in each open state, of those that it names, counted up to `bound` in all."""
+def open_counts(wanted: JobFilter, *, bound: int, besides: Q | None = None) -> StateCounts:
+    """How many jobs of the filter are in each open state, of those that it names, counted up to `bound` in all.
+
+    `besides` must hold as well.
+    """
     is_open = Condition(field="state", values=OPEN_JOB_STATES)
-    counted = _counted_by_state(wanted & JobFilter((is_open,)), bound + 1)
+    counted = _counted_by_state(wanted & JobFilter((is_open,)), bound + 1, besides or Q())
     total = sum(counted.values())
     return StateCounts(counts=dict.fromkeys(OPEN_JOB_STATES, 0) | counted, is_exact=total <= bound)
 
 
-def _counted_by_state(wanted: JobFilter, most: int) -> dict[JobState, int]:
-    found = find_jobs(wanted).values("state")[:most]
+def _counted_by_state(wanted: JobFilter, most: int, besides: Q) -> dict[JobState, int]:
+    found = find_jobs(wanted).filter(besides).values("state")[:most]
     try:
         sql, parameters = found.query.sql_with_params()
     except EmptyResultSet:  # the filter contradicts itself

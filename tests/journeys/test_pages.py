@@ -210,7 +210,7 @@ def test_a_job_is_cancelled_in_a_dialog_that_says_what_happens(
     dialog.get_by_role("link", name="Keep it").click()
     expect(dialog).to_be_hidden()
     signed_in.get_by_role("link", name="Cancel…").click()
-    dialog.get_by_label("Reason, for the change log").fill("wrong input")
+    dialog.get_by_label("Reason, shown on the page of the job").fill("wrong input")
     assert violations(signed_in) == []
     dialog.get_by_role("button", name="Cancel the job").click()
     expect(signed_in.locator(".why")).to_contain_text("Cancelled by admin.")
@@ -323,7 +323,7 @@ def test_every_page_works_with_script_switched_off(browser: Browser, live_server
     expect(page).to_have_url(f"{live_server.url}/jobs?state=queued")
     page.locator(f"#job-{job.id} a[data-row]").click()
     page.get_by_role("link", name="Cancel…").click()
-    page.get_by_label("Reason, for the change log").fill("by hand")
+    page.get_by_label("Reason, shown on the page of the job").fill("by hand")
     page.get_by_role("button", name="Cancel the job").click()
     expect(page.locator(".why")).to_contain_text("Cancelled by admin.")
     expect(page.locator("[data-live-status]").first).to_be_hidden()

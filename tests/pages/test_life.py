@@ -45,9 +45,7 @@ def test_what_is_no_priority_is_refused(as_olga: Client, typed: str) -> None:
 def test_a_run_is_asked_to_give_way_and_the_job_says_so_until_it_has(as_olga: Client) -> None:
     job = make_run(make_job(priority_class=PREEMPTIBLE), executor=make_executor()).job
     question = page_of(as_olga, f"/jobs/{job.id}").links["Preempt…"]
-    assert "running its run gives way, if its priority class is preemptible, with 30 s of grace" in (
-        page_of(as_olga, question).words
-    )
+    assert "running its run gives way, with 30 s of grace" in (page_of(as_olga, question).words)
     as_olga.post(question, {"reason": "room for the report"})
     page = page_of(as_olga, f"/jobs/{job.id}")
     assert (
@@ -63,6 +61,9 @@ def test_preemption_is_offered_only_where_it_can_be(as_olga: Client) -> None:
     stays = make_run(make_job(), executor=make_executor()).job
     for job in (waits, stays):
         assert "Preempt…" not in page_of(as_olga, f"/jobs/{job.id}").links
+    asked = page_of(as_olga, f"/jobs/{stays.id}/preempt")
+    assert "running is of a priority class that is not preemptible, nothing changes" in asked.words
+    assert any("disabled" in button for button in asked.attributes("button"))
     refused = as_olga.post(f"/jobs/{stays.id}/preempt")
     assert refused.status_code == 409
     assert "not preemptible" in seen(refused).words
@@ -121,8 +122,17 @@ def test_all_jobs_of_a_queue_in_some_states_are_reprioritised(as_olga: Client) -
 def test_all_runs_of_a_queue_that_may_are_asked_to_give_way(as_olga: Client) -> None:
     executor = make_executor()
     make_run(make_job(), executor=executor), make_run(make_job(priority_class=PREEMPTIBLE), executor=executor)
+    make_job(priority_class=PREEMPTIBLE)
+    asked = page_of(as_olga, "/preempt-jobs?queue=nightly").words
+    assert "Preempt 1 job?" in asked
+    assert "running 1 each run gives way, with its grace" in asked
+    assert "queued 1 has no run, nothing changes" in asked
+    assert "running 1 is of a priority class that is not preemptible, nothing changes" in asked
     as_olga.post("/preempt-jobs?queue=nightly")
     assert "1 job asked to give way." in page_of(as_olga, "/jobs?queue=nightly").words
+    asked = page_of(as_olga, "/preempt-jobs?queue=nightly").words
+    assert "Preempt 0 jobs?" in asked
+    assert "running 1 was asked before or is ending, nothing changes" in asked
 
 
 def test_any_filter_is_asked_about_in_words_and_done_to_all_it_means(as_olga: Client) -> None:
@@ -187,4 +197,8 @@ def test_who_may_not_is_offered_nothing_and_refused(as_bob: Client) -> None:
     for word in ("cancel", "reprioritize", "preempt"):
         assert as_bob.post(f"/{word}-jobs?queue=nightly").status_code == 403
         assert as_bob.post(f"/jobs/{job.id}/{word}").status_code == 403
+        for address, why in ((f"/{word}-jobs?queue=nightly", "them"), (f"/jobs/{job.id}/{word}", "it")):
+            asked = page_of(as_bob, address)
+            assert f"To {word} {why}, ask an owner of" in asked.words
+            assert any("disabled" in button for button in asked.attributes("button"))
     assert Job.objects.get().state == "queued"
