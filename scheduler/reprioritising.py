@@ -1,7 +1,7 @@
 """Reprioritise jobs: another place in the line of their queue, told at once."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import transaction
@@ -16,7 +16,7 @@ from scheduler.models.changes import Moved
 from scheduler.models.clock import database_now
 from scheduler.models.events import NewEvent
 from scheduler.models.ulids import uuid_of
-from scheduler.queries.chosen import Chosen, lock_named, lock_selected
+from scheduler.queries.chosen import Chosen, ids_in, lock_named, lock_selected
 from scheduler.selection import OPEN_JOB_STATES, Selection
 from scheduler.states import ChangeKind, EventKind
 
@@ -29,7 +29,9 @@ class Reprioritized:
 
     reprioritized: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
-    """Had this priority before, had ended, or are being cancelled."""
+    """Had this priority, had ended, or are being cancelled. Of a selection: had this priority when nothing was left
+    to do; also those that a call before this one gave it.
+    """
     more: bool = False
     """There may be others like these: ask again."""
 
@@ -55,7 +57,9 @@ def reprioritize_selected(*, selection: Selection, priority: int, actor: Actor) 
     others = ~Q(priority=priority) if 0 <= priority <= MAX_PRIORITY else Q()
     chosen = lock_selected(selection, verb=QueueVerb.REPRIORITIZE, actor=actor, besides=others)
     _check(priority)
-    return _reprioritize(chosen, priority, actor)
+    had_it = () if chosen.more else ids_in(selection, Q(priority=priority))
+    done = _reprioritize(chosen, priority, actor)
+    return replace(done, unchanged=had_it)
 
 
 def _check(priority: int) -> None:

@@ -9,6 +9,8 @@ from lookout.cli import words
 from lookout.cli.printing import say
 from lookout.client import JobSelection, filters_of_address
 
+MOST_TOLD = 10_000
+"""Ids of jobs that were left alone, in one answer."""
 STATES = ("queued", "leased", "pending", "running")
 """States of jobs that something can be asked of."""
 
@@ -86,8 +88,12 @@ def _tell(jobs: Sequence[str] | JobSelection, done: dict[str, tuple[str, ...]]) 
         else:
             for job in ids:
                 say(f"{told} job {job}")
-    if isinstance(jobs, JobSelection) and not any(done.values()):
-        say("Nothing to do: there are no such jobs.")
+
+
+def _tell_of_none(jobs: Sequence[str] | JobSelection, *done: tuple[str, ...], why: str) -> None:
+    """Why nothing was done to a selection, where that is so."""
+    if isinstance(jobs, JobSelection) and not any(done):
+        say(f"Nothing to do: {why}.")
 
 
 @click.command("cancel", cls=words.Command)
@@ -98,6 +104,8 @@ def cancel(ids: tuple[str, ...], reason: str, **options: Any) -> None:
     tack, jobs = words.client(), _jobs(ids, options)
     done = tack.cancel_jobs(jobs, reason=reason)
     _tell(jobs, {"Cancelled": done.cancelled, "Requested cancellation of": done.cancelling})
+    none = "no such job is queued, leased, pending or running"
+    _tell_of_none(jobs, done.cancelled, done.cancelling, why=none)
     for job in done.unchanged:
         state = tack.job(job).state
         had = "was being cancelled already" if state == "cancelling" else f"had ended already: {state}"
@@ -118,8 +126,20 @@ def reprioritize(ids: tuple[str, ...], priority: int, **options: Any) -> None:
     jobs = _jobs(ids, options)
     done = words.client().reprioritize_jobs(jobs, priority=priority)
     _tell(jobs, {"Reprioritized": done.reprioritized})
+    if isinstance(jobs, JobSelection):
+        _tell_of_alike(len(done.unchanged), priority)
+        none = "no such job is queued, leased, pending or running"
+        _tell_of_none(jobs, done.reprioritized, done.unchanged, why=none)
+        return
     for job in done.unchanged:
         say(f"Job {job} has this priority, has ended, or is being cancelled")
+
+
+def _tell_of_alike(number: int, priority: int) -> None:
+    more = " or more" * (number >= MOST_TOLD)
+    if number:
+        said = "1 job has" if number == 1 else f"{number:,} jobs{more} have"
+        say(f"{said} priority {priority} already")
 
 
 @click.command("preempt", cls=words.Command)
@@ -133,5 +153,7 @@ def preempt(ids: tuple[str, ...], reason: str, **options: Any) -> None:
     jobs = _jobs(ids, options)
     done = words.client().preempt_jobs(jobs, reason=reason)
     _tell(jobs, {"Requested preemption of": done.preempting})
+    none = "no such job has a run of a preemptible priority class that was not asked yet"
+    _tell_of_none(jobs, done.preempting, why=none)
     for job in done.unchanged:
         say(f"Job {job} has no run to preempt, or its run was asked already")

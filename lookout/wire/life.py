@@ -52,7 +52,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reprioritized:
-    """Ids of jobs by what became of them: of another priority now, or as they were."""
+    """Ids of jobs by what became of them: of another priority now, or as they were (of a selection 10,000 at most)."""
 
     reprioritized: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
@@ -90,9 +90,10 @@ class LifeOfJobs:
     def reprioritize_jobs(self, jobs: Jobs, *, priority: int) -> Reprioritized:
         """Give jobs another priority; the smaller goes first. Twice changes nothing."""
         done = self._ask(Reprioritized, "reprioritize", jobs, priority=priority)
+        moved = {job: None for each in done for job in each.reprioritized}
         return Reprioritized(
-            reprioritized=tuple(job for each in done for job in each.reprioritized),
-            unchanged=tuple(job for each in done for job in each.unchanged),
+            reprioritized=tuple(moved),
+            unchanged=tuple(job for each in done for job in each.unchanged if job not in moved),
         )
 
     def preempt_jobs(self, jobs: Jobs, *, reason: str = "") -> Preempting:

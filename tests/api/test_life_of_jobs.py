@@ -77,7 +77,9 @@ def test_jobs_are_reprioritised_by_id_and_by_queue(alice: Caller) -> None:
     done = alice.post("v1/jobs/reprioritize", {"jobIds": [jobs[0].id], "priority": 1})
     assert done.body == {"reprioritized": [jobs[0].id], "unchanged": [], "more": False}
     done = alice.post("v1/jobs/reprioritize", {"queue": "nightly", "priority": 1})
-    assert done.body["reprioritized"] == [jobs[1].id]
+    assert done.body == {"reprioritized": [jobs[1].id], "unchanged": [jobs[0].id], "more": False}
+    again = alice.post("v1/jobs/reprioritize", {"queue": "nightly", "priority": 1})
+    assert set(again.body["unchanged"]) == {job.id for job in jobs} and not again.body["reprioritized"]
     assert set(Job.objects.values_list("priority", flat=True)) == {1}
 
 

@@ -84,7 +84,19 @@ def test_reprioritize_sends_the_priority(server: SmallServer, tack: Tack) -> Non
 def test_a_selection_without_jobs_is_told(server: SmallServer, tack: Tack) -> None:
     server.on("POST jobs/reprioritize", {"reprioritized": [], "unchanged": []})
     said = tack("reprioritize", "--queue", "nightly", "--priority", "0")
-    assert said.out == "Nothing to do: there are no such jobs.\n"
+    assert said.out == "Nothing to do: no such job is queued, leased, pending or running.\n"
+
+
+def test_jobs_of_a_selection_that_have_the_priority_are_told(server: SmallServer, tack: Tack) -> None:
+    server.on("POST jobs/reprioritize", {"reprioritized": [], "unchanged": ["a", "b"]})
+    said = tack("reprioritize", "--queue", "nightly", "--priority", "3")
+    assert said.out == "2 jobs have priority 3 already\n"
+
+
+def test_a_selection_without_a_run_to_preempt_is_told(server: SmallServer, tack: Tack) -> None:
+    server.on("POST jobs/preempt", {"preempting": [], "unchanged": []})
+    said = tack("preempt", "--queue", "nightly")
+    assert said.out.startswith("Nothing to do: no such job has a run of a preemptible priority class")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class ReprioritizedView:
 
     reprioritized: tuple[str, ...]
     unchanged: tuple[str, ...]
-    """Had this priority before, had ended, or were being cancelled."""
+    """Had this priority before, had ended, or were being cancelled. Of a selection: 10,000 at most of those that had it."""
     more: bool
     """There were too many for one request. Send it again to go on."""
 
@@ -55,10 +55,11 @@ class Reprioritisation(Endpoint):
         done = _reprioritize(body_of(request, ReprioritizeBody), actor_of(request))
         if any(each.reprioritized for each in done):
             tasks.ring_rounds()
+        moved = {job: None for each in done for job in each.reprioritized}
         return answer(
             ReprioritizedView(
-                reprioritized=tuple(job for each in done for job in each.reprioritized),
-                unchanged=tuple(job for each in done for job in each.unchanged),
+                reprioritized=tuple(moved),
+                unchanged=tuple(job for each in done for job in each.unchanged if job not in moved),
                 more=done[-1].more,
             )
         )
