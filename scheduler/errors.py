@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from policies.problems import Problem
+
 
 class SchedulerError(Exception):
     """A verb or read refused. The message is for the person who asked."""
@@ -10,10 +12,12 @@ class SchedulerError(Exception):
 class NotFound(SchedulerError):
     """What was named does not exist."""
 
-    def __init__(self, kind: str, name: str) -> None:
+    def __init__(self, kind: str, name: str, *, problems: Sequence[Problem] = ()) -> None:
+        """`problems` is everything wrong with a document that named it, this too."""
         super().__init__(f"There is no {kind} '{name}'.")
         self.kind = kind
         self.name = name
+        self.problems = tuple(problems)
 
 
 class AlreadyExists(SchedulerError):

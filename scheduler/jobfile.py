@@ -70,12 +70,25 @@ def parse_job_file(document: object) -> JobFile:
     `jobs[0].podSpec.containers[0].resources.limits.memory`.
     """
     problems = Problems()
+    file = read_job_file(document, problems)
+    problems.raise_any()
+    assert file is not None
+    return file
+
+
+def read_job_file(document: object, problems: Problems) -> JobFile | None:
+    """As far as it can be read, every problem noted; None where nothing can be read of it.
+
+    Raises DocumentInvalid for what is nested too deep or holds too many values.
+    """
     sent = spelled(document, "jobs")
     if isinstance(sent, list) and len(sent) > MAX_JOBS:  # said before all of them are looked at
         problems.add("jobs", f"Has {len(sent):,} elements; at most {MAX_JOBS:,} are allowed.", "too_large")
-        problems.raise_any()
+        return None
+    known = len(problems.found)
     plain = plain_copy(document, FILE_SHAPE, problems)
-    problems.raise_any()
+    if len(problems.found) > known:
+        return None
     file = Fields(plain if plain is not None else {}, "", problems)
     queue = file.text("queue", most=63, required=True)
     job_set = file.text("jobSetId", most=MAX_JOB_SET_BYTES, required=True)
@@ -85,7 +98,6 @@ def parse_job_file(document: object) -> JobFile:
     items = tuple(_read_job(value, path, problems) for path, value in jobs)
     _check_gangs(items, problems)
     file.refuse_unknown()
-    problems.raise_any()
     return JobFile(queue=queue, job_set=job_set, items=items)
 
 

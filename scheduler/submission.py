@@ -8,13 +8,11 @@ from typing import Any
 
 from django.db import transaction
 
-from scheduler.actors import Actor, NotPermitted, Permission, QueueVerb
+from scheduler.actors import Actor
 from scheduler.config import Configuration
 from scheduler.configured import configuration
-from scheduler.errors import NotFound
-from scheduler.fields import problem_of_line
 from scheduler.gangs import Member, check_joining
-from scheduler.jobfile import JobFile, JobItem, parse_job_file
+from scheduler.jobfile import JobItem
 from scheduler.models import Event, Job, JobSet, JobSpec, Queue
 from scheduler.models.arrivals import events_of_new
 from scheduler.models.bulk import insert_rows
@@ -22,8 +20,9 @@ from scheduler.models.clock import database_now
 from scheduler.models.ulids import new_ulid
 from scheduler.podspec import Pod
 from scheduler.queries.gangs import open_gangs
-from scheduler.queries.rejections import fields_nobody_honours, reasons_to_reject
-from scheduler.spelling import Problems, spelled
+from scheduler.queries.rejections import reasons_to_reject
+from scheduler.queries.submittable import note_strange_classes, require_submit
+from scheduler.spelling import Problems
 from scheduler.states import JobState
 
 BATCH = 5_000
@@ -38,32 +37,6 @@ class SubmittedJob:
     client_id: str
     created: bool
     """False: a job with this client id was there before."""
-
-
-def check_job_file(document: object, *, actor: Actor, config: Configuration | None = None) -> JobFile:
-    """The job file of an object that was read from YAML or JSON, if the actor may submit it. Writes nothing.
-
-    Raises NotPermitted or NotFound before DocumentInvalid: who may not submit is not told what is wrong.
-    """
-    queue = spelled(document, "queue")
-    if isinstance(queue, str) and queue and not problem_of_line(queue, most=63):
-        _require_submit(Queue.objects.filter(name=queue).first(), queue, actor=actor)
-    elif Permission.SUBMIT_ANY_JOBS not in actor.permissions:
-        raise NotPermitted(actor, Permission.SUBMIT_ANY_JOBS)
-    file = parse_job_file(document)
-    _check_classes(file.items, config or configuration())
-    return file
-
-
-def check_honoured(file: JobFile, *, config: Configuration | None = None) -> None:
-    """Raises DocumentInvalid for fields that no executor heard of acts on: a job with one would be rejected."""
-    problems = Problems()
-    specs = [item.pod.spec for item in file.items]
-    for index, paths in enumerate(fields_nobody_honours(specs, config=config or configuration())):
-        for path in paths:
-            message = "No executor acts on this: the job would be rejected. Leave it out."
-            problems.add(f"jobs[{index}].podSpec{path.removeprefix('spec')}", message, "not_honoured")
-    problems.raise_any()
 
 
 @transaction.atomic
@@ -82,7 +55,7 @@ def submit_jobs(
     heard of is accepted and rejected at once, with the reason. Raises DocumentInvalid for a priority class that
     is not configured, and for members of a gang that disagree with those there or are too many.
     """
-    found = _require_submit(_held_queue(queue), queue, actor=actor)
+    found = require_submit(_held_queue(queue), queue, actor=actor)
     if not items:
         return []
     config = config or configuration()
@@ -105,15 +78,9 @@ def submit_jobs(
     ]
 
 
-def _check_classes(items: Iterable[JobItem], config: Configuration) -> None:
+def _check_classes(items: Sequence[JobItem], config: Configuration) -> None:
     problems = Problems()
-    for index, item in enumerate(items):
-        if not config.class_of(item.pod.priority_class):
-            problems.add(
-                f"jobs[{index}].podSpec.priorityClassName",
-                f"There is no priority class '{item.pod.priority_class}'. "
-                f"Choose one of {', '.join(config.priority_classes)}, or leave it out.",
-            )
+    note_strange_classes(items, config, problems)
     problems.raise_any()
 
 
@@ -152,15 +119,6 @@ def _joining(items: Sequence[JobItem], queue: Queue, config: Configuration) -> d
             member = Member(path=f"jobs[{index}]", gang=item.gang, priority_class=priority_class)
             found[item.gang.gang_id].append(member)
     return found
-
-
-def _require_submit(queue: Queue | None, name: str, *, actor: Actor) -> Queue:
-    """The queue, if it exists and the actor may submit to it."""
-    if queue is None:
-        raise NotFound("queue", name)
-    if not queue.allows(actor, QueueVerb.SUBMIT):
-        actor.require(Permission.SUBMIT_ANY_JOBS)
-    return queue
 
 
 def _held_queue(name: str) -> Queue | None:

@@ -13,6 +13,7 @@ from lookout.api.shapes import Bounds, Field, decode, fields_of, is_list, option
 from policies.lines import with_lines
 from policies.problems import DocumentInvalid
 from policies.tree import object_of_text, tree_of_text
+from scheduler.errors import NotFound
 
 JSON = "application/json"
 YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
@@ -57,6 +58,11 @@ class Body:
             if not self.is_yaml or all(problem.code == "syntax" for problem in error.problems):
                 raise
             raise DocumentInvalid(with_lines(error.problems, tree_of_text(self.text))) from error
+        except NotFound as error:
+            if not self.is_yaml or not error.problems:
+                raise
+            problems = with_lines(error.problems, tree_of_text(self.text))
+            raise NotFound(error.kind, error.name, problems=problems) from error
 
 
 def body_of[T](

@@ -1,7 +1,7 @@
 """One form for every refusal: `{"error": {"code", "message", "problems": [{"path", "message", "line"?}]}}`."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import structlog
@@ -143,16 +143,18 @@ def answer_exception(error: Exception, context: dict[str, Any]) -> Response:
 
 def _refused(error: Exception, status: int, code: str) -> Response:
     headers = {"WWW-Authenticate": 'Bearer realm="tack"'} if status == 401 else None
-    return refusal(status, code, str(error), problems=_problems(error), headers=headers)
+    problems = _problems(error)
+    message = _summary(problems) if len(problems) > 1 else str(error)
+    return refusal(status, code, message, problems=problems, headers=headers)
 
 
 def _problems(error: Exception) -> list[Problem]:
     if isinstance(error, Invalid) and error.path:
         return [Problem(path=error.path, message=str(error), code="invalid")]
-    return []
+    return list(error.problems) if isinstance(error, NotFound) else []
 
 
-def _summary(problems: tuple[Problem, ...]) -> str:
+def _summary(problems: Sequence[Problem]) -> str:
     if len(problems) == 1:
         return str(problems[0])
     return (

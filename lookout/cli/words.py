@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lookout.cli.files import LoadedFile
-from lookout.client import Client, Invalid
+from lookout.client import Client, Invalid, NotFound
 
 _URL = "tack.url"
 _TOKEN_FILE = "tack.token-file"  # noqa: S105  a name, not a secret
@@ -80,7 +80,7 @@ def problems_told_of(file: LoadedFile) -> Iterator[None]:
     """What Tack finds wrong with a file is told with the file's name and lines."""
     try:
         yield
-    except Invalid as error:
+    except (Invalid, NotFound) as error:
         if not error.problems:
             raise
         raise file.refused(error.problems) from error
@@ -139,4 +139,4 @@ def delete() -> None:
 
 @click.group(cls=Group)
 def get() -> None:
-    """Show jobs, queues, retry policies or executors."""
+    """Show jobs, runs, failures, queues, retry policies or executors."""

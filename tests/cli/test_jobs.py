@@ -77,6 +77,15 @@ def test_problems_of_a_job_file_are_told_by_line(server: SmallServer, tack: Tack
     ]
 
 
+def test_an_unknown_queue_is_told_with_the_line_that_names_it(
+    server: SmallServer, tack: Tack, job_file: Path
+) -> None:
+    problems = [{"path": "queue", "message": "There is no queue 'nightly'. Did you mean night?"}]
+    server.on("POST jobs", refusal(404, "not_found", "There is no queue 'nightly'.", problems))
+    said = tack("submit", str(job_file))
+    assert said.err == f"Error: {job_file}:1: queue: There is no queue 'nightly'. Did you mean night?\n"
+
+
 def test_an_ambiguous_job_file_is_not_sent(server: SmallServer, tack: Tack, job_file: Path) -> None:
     job_file.write_text(FILE + "queue: other\n")
     said = tack("submit", str(job_file))

@@ -17,7 +17,8 @@ from scheduler.jobfile import JobItem, parse_job_file
 from scheduler.models import Event, Job, JobSet, JobSpec
 from scheduler.models.clock import database_now
 from scheduler.queries.events import events_after
-from scheduler.submission import SubmittedJob, check_job_file, submit_jobs
+from scheduler.queries.submittable import check_job_file
+from scheduler.submission import SubmittedJob, submit_jobs
 from tests.factories import MEBI, POD_SPEC, make_executor, make_node, make_queue
 from tests.people import ALICE
 
@@ -223,6 +224,25 @@ def test_owners_and_people_the_queue_names_may_submit(bob: Actor) -> None:
 def test_an_unknown_queue_is_named(alice: Actor) -> None:
     with pytest.raises(NotFound, match="There is no queue 'nightly'"):
         submit(items(), actor=alice)
+
+
+def test_an_unknown_queue_is_told_with_everything_else_that_is_wrong(alice: Actor, bob: Actor) -> None:
+    make_queue()
+    make_executor(honours=["spec.containers", "spec.restartPolicy"])
+    spec = {**POD_SPEC, "hostNetwork": True, "priorityClassName": "urgent"}
+    file = {"queue": "nightlly", "jobSetId": "set", "prio": 1, "jobs": [{"podSpec": spec}]}
+    with pytest.raises(NotFound) as told:
+        check_job_file(file, actor=alice, honoured=True)
+    assert [problem.path for problem in told.value.problems] == [
+        "queue",
+        "prio",
+        "jobs[0].podSpec.priorityClassName",
+        "jobs[0].podSpec.hostNetwork",
+    ]
+    assert told.value.problems[0].message == "There is no queue 'nightlly'. Did you mean nightly?"
+    with pytest.raises(NotFound) as told:
+        check_job_file(file, actor=bob)
+    assert not told.value.problems, "Who may submit nowhere is not told what is wrong."
 
 
 def test_a_file_is_checked_without_writing_anything(alice: Actor) -> None:

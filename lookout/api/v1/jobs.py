@@ -28,7 +28,8 @@ from scheduler.queries.counting import total_of
 from scheduler.queries.jobs import job_detail, job_page
 from scheduler.queries.listings import NARROW, find_jobs
 from scheduler.queries.patience import within
-from scheduler.submission import check_honoured, check_job_file, submit_jobs
+from scheduler.queries.submittable import check_job_file
+from scheduler.submission import submit_jobs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,9 +89,7 @@ class Jobs(Endpoint):
         document = body.to_object()
         actor = actor_of(request)
         with body.told_with_lines():
-            file = check_job_file(document, actor=actor)
-            if query.dry_run:
-                check_honoured(file)
+            file = check_job_file(document, actor=actor, honoured=query.dry_run)
         if query.dry_run:
             checked = (
                 SubmittedView(job_id="", client_id=item.client_id, created=False) for item in file.items
