@@ -31,6 +31,7 @@ urlpatterns = [
     path("choices", choices.choose, name="choices"),
     path("find", find.find, name="find"),
     path("jobs", jobs.jobs, name="jobs"),
+    path("filter-form", jobs.filter_form, name="filter-form"),
     path("jobs/<str:job_id>", job.job, name="job"),
     path("jobs/<str:job_id>/cancel", life.of_job, {"word": Word.CANCEL}, name="cancel-job"),
     path("jobs/<str:job_id>/reprioritize", life.of_job, {"word": Word.REPRIORITIZE}, name="reprioritize-job"),

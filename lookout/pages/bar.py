@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from lookout.filters import address_of, pairs_in
-from scheduler.filters import JOBS, Condition, JobFilter, Pair, pairs_of, said
+from scheduler.filters import JOBS, Condition, FilterInvalid, JobFilter, Pair, job_filter_of, pairs_of, said
 from scheduler.queries.jobs import StateCounts
 from scheduler.states import JobState
 
@@ -46,6 +46,22 @@ def filters_of(query: QueryDict) -> list[Pair]:
     return [pair for pair in pairs_in(query, besides=BESIDES) if pair[1].strip() or set(pair[0]) & set("<>")]
 
 
+def read_alone(pairs: Sequence[Pair]) -> JobFilter:
+    """What the filters mean that can be read, without the others."""
+    try:
+        return job_filter_of(pair for pair in pairs if _is_read(pair))
+    except FilterInvalid:  # each for itself is right, together they are too many
+        return JobFilter()
+
+
+def _is_read(pair: Pair) -> bool:
+    try:
+        job_filter_of([pair])
+    except FilterInvalid:
+        return False
+    return True
+
+
 def look_of(query: QueryDict) -> dict[str, str]:
     """How the list of an address looks, to be kept in other addresses."""
     return {name: ",".join(text for text in query.getlist(name) if text) for name in LOOK}
@@ -56,15 +72,20 @@ def jobs_address(filters: Sequence[Pair], **more: str) -> str:
     return reverse("jobs") + address_of([*filters, *((name, text) for name, text in more.items() if text)])
 
 
-def with_added(query: QueryDict) -> list[Pair]:
-    """The filters of an address with the one its form adds. What is keyed is written `key=value` there."""
+def added_pair(query: QueryDict) -> Pair:
+    """The filter that the form of an address says. What is keyed is written `key=value` there."""
     name, match, value = (query.get(part, "").strip() for part in ("filter", "match", "value"))
     field = JOBS.field(name)
     if field and field.is_keyed:
         key, _, value = value.partition("=")
         name = f"{name}.{key}"
-    pair = _pair(name, match or "=", value)
-    replaced = match in _SINGLE or (field is not None and field.is_search)
+    return _pair(name, match or "=", value)
+
+
+def with_added(query: QueryDict) -> list[Pair]:
+    """The filters of an address with the one its form adds."""
+    pair, field = added_pair(query), JOBS.field(query.get("filter", "").strip())
+    replaced = query.get("match") in _SINGLE or (field is not None and field.is_search)
     return [kept for kept in filters_of(query) if kept != pair and not (replaced and kept[0] == pair[0])] + [
         pair
     ]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lookout.pages.bar import jobs_address
-from scheduler.filters import FilterInvalid, FilterProblem, Order, Pair, SortKey
+from scheduler.filters import FilterInvalid, FilterProblem, JobFilter, Order, Pair, SortKey
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,12 +21,18 @@ class Column:
     """Always shown."""
     gives_way: bool = False
     """Not there on a laptop's screen, unless somebody chose it."""
+    is_extra: bool = False
+    """Only there when somebody chose it."""
 
 
 COLUMNS = (
     Column(name="state", label="State", first="state", is_fixed=True),
     Column(name="job", label="Job", first="id", is_fixed=True),
+    Column(name="queue", label="Queue", classes="p2", first="queue"),
     Column(name="jobSet", label="Job set", classes="p2", first="jobSet"),
+    Column(name="owner", label="Owner", classes="p2", first="owner", is_extra=True),
+    Column(name="namespace", label="Namespace", classes="p2", first="namespace", is_extra=True),
+    Column(name="priority", label="Priority", classes="p2 n", first="priority", is_extra=True),
     Column(name="runs", label="Runs", classes="p2", first="-runs"),
     Column(name="failure", label="Last failure", classes="p2"),
     Column(name="verdict", label="Verdict", classes="p2"),
@@ -39,6 +45,7 @@ COLUMNS = (
     Column(name="inState", label="In state", classes="n", first="-stateChanged", gives_way=True),
 )
 CHOICES = tuple(column for column in COLUMNS if not column.is_fixed)
+_FIXED = frozenset(column.name for column in COLUMNS if column.is_fixed)
 NONE = "none"
 """In the address: only the columns that are always shown."""
 
@@ -66,8 +73,18 @@ def least(chosen: Sequence[str]) -> str:
     return "p3" if any(text.strip() for text in chosen) else "p4"
 
 
-def columns_of(chosen: Sequence[str]) -> frozenset[str]:
-    """The columns that are shown: those chosen, with commas between or one by one; all without a choice.
+def usual_columns(wanted: JobFilter) -> frozenset[str]:
+    """The columns of a list for which none were chosen; that of the queue only where there may be several."""
+    of_one_queue = len(wanted.values("queue")) == 1
+    return frozenset(
+        column.name
+        for column in COLUMNS
+        if not column.is_extra and not (of_one_queue and column.name == "queue")
+    )
+
+
+def columns_of(chosen: Sequence[str], usual: frozenset[str]) -> frozenset[str]:
+    """The columns that are shown: those chosen, with commas between or one by one; the usual without a choice.
 
     Raises FilterInvalid.
     """
@@ -77,7 +94,14 @@ def columns_of(chosen: Sequence[str]) -> frozenset[str]:
     if strange is not None:
         message = f"columns takes {', '.join(known)} or {NONE}; '{strange[:60]}' is none."
         raise FilterInvalid([FilterProblem(field="columns", message=message)])
-    return frozenset([*(names or known), *(column.name for column in COLUMNS if column.is_fixed)])
+    return frozenset(names) - {NONE} | _FIXED if names else usual
+
+
+def chosen_as(shown: frozenset[str], usual: frozenset[str]) -> str:
+    """The choice of these columns as an address has it; empty where they are the usual ones."""
+    if shown == usual:
+        return ""
+    return ",".join(column.name for column in CHOICES if column.name in shown) or NONE
 
 
 def headings(

@@ -15,6 +15,7 @@ class Line:
     """One job as the list shows it."""
 
     row: JobRow
+    queue_address: str
     job_set_address: str
     retries: tuple[int, int] | None
     """Used, of the limit; None before any decision."""
@@ -56,6 +57,7 @@ def line_of(row: JobRow, now: datetime) -> Line:
     began = last.started_at if last else None
     return Line(
         row=row,
+        queue_address=jobs_address([("queue", job.queue_id)]),
         job_set_address=jobs_address([("queue", job.queue_id), ("jobSet", job.job_set.name)]),
         retries=(decision.policy_used_after, decision.policy_limit) if decision else None,
         ran=((last.ended_at or now) - began) if last and began else None,

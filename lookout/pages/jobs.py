@@ -1,32 +1,41 @@
 """The list of jobs: which they are, how far they have come, and what ended them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lookout.filters import address_of, job_filter
+from lookout.pages.adding import GROUPS, adding_of
 from lookout.pages.bar import (
     BESIDES,
     chips,
     filters_of,
     jobs_address,
     look_of,
+    read_alone,
     tally,
     with_added,
 )
-from lookout.pages.headings import CHOICES, columns_of, headings, least, order_in_words
+from lookout.pages.headings import (
+    CHOICES,
+    chosen_as,
+    columns_of,
+    headings,
+    least,
+    order_in_words,
+    usual_columns,
+)
 from lookout.pages.job_lines import line_of
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
 from scheduler.errors import Invalid, NotFound, TooMuchAsked
 from scheduler.filters import (
     JOBS,
-    RELATIONS,
     FilterInvalid,
     FilterProblem,
     JobFilter,
@@ -56,22 +65,57 @@ EXPORT = "/api/v1/jobs/export"
 def jobs(request: PageRequest) -> HttpResponse:
     """The jobs of the filter in the address, in the order it says."""
     query = request.GET
-    if query.get("filter") and query.get("value", "").strip():
+    if adding_of(query).is_whole:
         return redirect(jobs_address(with_added(query), **look_of(query)))
     try:
         wanted = job_filter(query, besides=BESIDES)
         order = order_of(query.get("sort", ""), JOBS.things, NEWEST_JOBS)
-        shown = columns_of(query.getlist("columns"))
+        usual = usual_columns(wanted)
+        shown = columns_of(query.getlist("columns"), usual)
+        if len(query.getlist("columns")) > 1:  # the form that chooses them
+            look = {**look_of(query), "columns": chosen_as(shown, usual)}
+            return redirect(jobs_address(filters_of(query), **look))
         with within(narrow=NARROW):
             found = _found(request, list_jobs(wanted, order))
             counts = state_counts(wanted)
     except (FilterInvalid, Invalid, TooMuchAsked) as error:
-        context = {"problems": _problems(error), "tally": []}
-        return _show(request, JobFilter(), context, status=400)
+        return _refused(request, error)
     context = _context(request, wanted, order, found, counts)
     gives_way = least(query.getlist("columns"))
     heads = headings(order, shown, filters_of(query), look_of(query), least=gives_way)
     return _show(request, wanted, {**context, "shown": shown, "headings": heads, "least": gives_way})
+
+
+@require_safe
+@page
+def filter_form(request: PageRequest) -> HttpResponse:
+    """The form that adds a filter, with the comparisons of the field that was chosen in it."""
+    context = _of_adding(request.GET)
+    unjudged = replace(context["adding"], problem="")
+    return show(request, "jobs/adding.html", {**context, "adding": unjudged}, place="jobs")
+
+
+def _of_adding(query: QueryDict) -> dict[str, Any]:
+    look = look_of(query)
+    return {
+        "adding": adding_of(query),
+        "kept": [*filters_of(query), *((name, text) for name, text in look.items() if text)],
+        "field_groups": GROUPS,
+        "queue_names": queue_names,
+    }
+
+
+def _refused(request: PageRequest, error: FilterInvalid | Invalid | TooMuchAsked) -> HttpResponse:
+    """What cannot be read or is too much, with the way to the list of the filters that can be read."""
+    asked = filters_of(request.GET)
+    wanted = read_alone(asked)
+    others = pairs_of(wanted)
+    context = {
+        "problems": _problems(error),
+        "tally": [],
+        "way_on": jobs_address(others) if others and isinstance(error, FilterInvalid) else "",
+    }
+    return _show(request, wanted, context, status=400)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,15 +188,10 @@ def _show(
 ) -> HttpResponse:
     look = look_of(request.GET)
     shared = {
+        **_of_adding(request.GET),
         "chips": chips(wanted, look),
-        "kept": [*filters_of(request.GET), *((name, text) for name, text in look.items() if text)],
         "kept_besides_columns": [*filters_of(request.GET), *_sort_in(look)],
         "column_choices": CHOICES,
-        "fields": list(JOBS.fields.values()),
-        "relations": RELATIONS,
-        "adding": request.GET.get("filter", ""),
-        "states": list(JobState),
-        "queue_names": queue_names,
     }
     return show(request, "jobs/jobs.html", {**shared, **context}, place="jobs", part="live", status=status)
 

@@ -282,11 +282,53 @@ def test_pages_in_another_order_follow_each_other(as_bob: Client) -> None:
 def test_the_columns_are_chosen_in_the_address(as_bob: Client) -> None:
     make_job()
     everything = seen(as_bob.get("/jobs")).words
-    some = seen(as_bob.get("/jobs?columns=none&columns=memory&columns=node"))
-    assert "Job set Runs Last failure Verdict Retries Memory Node Exit Ran Submitted In state" in everything
-    assert "State Job Memory Node Submitted" in some.words
-    assert some.links["Memory"] == "/jobs?sort=-memory&columns=none%2Cmemory%2Cnode"
-    assert "columns takes jobSet, runs, failure" in seen(as_bob.get("/jobs?columns=colour")).words
+    assert (
+        "Queue Job set Runs Last failure Verdict Retries Memory Node Exit Ran Submitted In state"
+        in everything
+    )
+    some = seen(as_bob.get("/jobs?columns=memory,node,owner,priority,namespace"))
+    assert "State Job Owner Namespace Priority Memory Node Submitted" in some.words
+    assert some.links["Memory"] == "/jobs?sort=-memory&columns=memory%2Cnode%2Cowner%2Cpriority%2Cnamespace"
+    assert "columns takes queue, jobSet, owner" in seen(as_bob.get("/jobs?columns=colour")).words
+
+
+def test_the_form_of_the_columns_leads_to_a_short_address(as_bob: Client) -> None:
+    page = seen(as_bob.get("/jobs?queue=nightly&sort=queue"))
+    ticked = [each["value"] for each in page.attributes("input") if "checked" in each]
+    assert "queue" not in ticked
+    for chosen, address in (
+        (["none", *ticked], "/jobs?queue=nightly&sort=queue"),
+        (["none", "node", "memory"], "/jobs?queue=nightly&sort=queue&columns=memory%2Cnode"),
+        (["none", ""], "/jobs?queue=nightly&sort=queue&columns=none"),
+    ):
+        answer = as_bob.get("/jobs", {"queue": "nightly", "sort": "queue", "columns": chosen})
+        assert answer.headers["Location"] == address
+
+
+def test_what_is_no_filter_is_told_in_the_form_that_adds_it(as_bob: Client) -> None:
+    for form, problem in (
+        ({"filter": "state", "match": "*=", "value": "run"}, "State is compared with: is, is not."),
+        ({"filter": "memory", "match": ">", "value": "much"}, "memory takes an amount"),
+    ):
+        page = as_bob.get("/jobs", {"queue": "nightly", **form})
+        assert page.status_code == 200
+        assert problem in seen(page).words
+    form = seen(as_bob.get("/filter-form?filter=submitted&queue=nightly"))
+    assert [each["value"] for each in form.attributes("option") if each["value"][:1] in "<>=^*!?"] == [
+        ">", ">=", "<", "<=",
+    ]  # fmt: skip
+    assert {"Job", "Any run"} <= {each["label"] for each in form.attributes("optgroup")}
+    added = as_bob.get("/jobs", {"filter": "exitCode.any", "match": "?="})
+    assert added.headers["Location"] == "/jobs?exitCode.any%3F=yes"
+
+
+def test_a_wrong_filter_leaves_the_right_ones(as_bob: Client) -> None:
+    page = as_bob.get("/jobs?queue=nightly&nonsense=1&retries>1")
+    assert page.status_code == 400
+    links = seen(page).links
+    assert links["Show the jobs of the other filters"] == "/jobs?queue=nightly&retries%3E1="
+    assert "Remove filter Queue" in links
+    assert "Show the jobs of the other filters" not in seen(as_bob.get("/jobs?nonsense=1")).links
 
 
 def test_the_least_columns_give_way_first_unless_they_were_chosen(as_bob: Client) -> None:
