@@ -129,18 +129,30 @@ FAILURES = Kind(
 )
 
 
-def _listing(command: Callable[..., None]) -> Callable[..., None]:
-    """The filters of the address, and how they are answered."""
-    command = words.output_option(*FORMS)(command)
-    command = click.option(
-        "--limit",
-        type=click.IntRange(min=1, max=1_000_000_000),
-        help=f"At most so many. [default: {SHOWN}; with csv and jsonl all]",
-    )(command)
-    command = click.option(
-        "--sort", default="", metavar="KEYS", help="In this order: queue,-submitted. [default: newest first]"
-    )(command)
-    return click.argument("filters", nargs=-1, metavar="[FILTER]…")(command)
+def _listing(order: str, *, otherwise: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The filters of the address, and how they are answered. `order` is one that may be asked for."""
+
+    def listing(command: Callable[..., None]) -> Callable[..., None]:
+        options = [
+            click.argument("filters", nargs=-1, metavar="[FILTER]…"),
+            click.option(
+                "--sort",
+                default="",
+                metavar="KEYS",
+                help=f"In an order such as {order}. [default: {otherwise}]",
+            ),
+            click.option(
+                "--limit",
+                type=click.IntRange(min=1, max=1_000_000_000),
+                help=f"At most so many. [default: {SHOWN}; with csv and jsonl all]",
+            ),
+            words.output_option(*FORMS),
+        ]
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return listing
 
 
 _NAMES = {"job_set": "jobSet", "category_any": "category.any", "category_last": "category.last"}
@@ -173,7 +185,7 @@ def _named(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @words.get.command("jobs")
-@_listing
+@_listing("queue,-submitted", otherwise="newest first")
 @_named
 def jobs_command(filters: tuple[str, ...], sort: str, limit: int | None, form: str, **named: Any) -> None:
     """Show jobs, newest first.
@@ -190,7 +202,7 @@ def jobs_command(filters: tuple[str, ...], sort: str, limit: int | None, form: s
 
 
 @words.get.command("runs")
-@_listing
+@_listing("node,-coreSeconds", otherwise="newest first")
 def runs_command(filters: tuple[str, ...], sort: str, limit: int | None, form: str) -> None:
     """Show runs, newest first.
 
@@ -200,7 +212,7 @@ def runs_command(filters: tuple[str, ...], sort: str, limit: int | None, form: s
 
 
 @words.get.command("failures")
-@_listing
+@_listing("node,-finished", otherwise="the last first")
 def failures_command(filters: tuple[str, ...], sort: str, limit: int | None, form: str) -> None:
     """Show runs that failed, the last first.
 

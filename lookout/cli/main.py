@@ -33,7 +33,7 @@ _REGISTERED = (history, executors, job_page, queues, retry_policies)
 
 ELSEWHERE = {
     "up": "Set up and start everything.",
-    "demo": "Tell the out-of-memory story.",
+    "demo": "Tell the stories again: memory, disk, agent.",
     "agent": "Join an executor to a scheduler.",
     "person": "Make a person and let them in (on the server).",
     "token": "List, make and revoke tokens (on the server).",

@@ -1,6 +1,8 @@
 """Commands for queues: create, update, delete, get; and what `create -f` and `apply -f` do with one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -10,8 +12,10 @@ from lookout.cli.files import LoadedFile
 from lookout.cli.printing import print_as, print_yaml, say, without_zeros
 from lookout.cli.queue_files import API_VERSION, KIND, queue_spec
 from lookout.cli.words import Writing
-from lookout.client import NotFound, Queue
+from lookout.client import Client, Invalid, NotFound, Problem, Queue
 
+MOST_NAMED = 10
+"""Retry policies that are offered in the place of one that does not exist."""
 HEAD = {"apiVersion": API_VERSION, "kind": KIND}
 
 
@@ -24,8 +28,9 @@ def create(file: LoadedFile, writing: Writing) -> None:
     """Create the queue of a file and say so."""
     _refuse_options_of_policies(writing)
     spec = queue_spec(file)
-    with words.problems_told_of(file):
-        words.client().create_queue(spec)
+    tack = words.client()
+    with words.problems_told_of(file), _policies_told_of(tack):
+        tack.create_queue(spec)
     say(f"Created queue {spec['name']}")
 
 
@@ -34,7 +39,7 @@ def apply(file: LoadedFile, writing: Writing) -> None:
     _refuse_options_of_policies(writing)
     spec = queue_spec(file)
     tack = words.client()
-    with words.problems_told_of(file):
+    with words.problems_told_of(file), _policies_told_of(tack):
         try:
             tack.update_queue(spec["name"], spec)
             done = "Updated"
@@ -42,6 +47,32 @@ def apply(file: LoadedFile, writing: Writing) -> None:
             tack.create_queue(spec)
             done = "Created"
     say(f"{done} queue {spec['name']}")
+
+
+@contextmanager
+def _policies_told_of(tack: Client) -> Iterator[None]:
+    """Where retry policies are named that do not exist, what can be done is told with it."""
+    try:
+        yield
+    except Invalid as error:
+        if not any(map(_names_strange_policies, error.problems)):
+            raise
+        names = ", ".join(policy.name for policy in tack.retry_policies()[:MOST_NAMED])
+        choice = f", or choose from {names}" if names else ""
+        fix = f". Create them first with tack create -f FILE{choice}."
+        raise Invalid(
+            status=error.status,
+            code=error.code,
+            message=f"{error}{fix}",
+            problems=tuple(
+                replace(each, message=f"{each.message}{fix}") if _names_strange_policies(each) else each
+                for each in error.problems
+            ),
+        ) from error
+
+
+def _names_strange_policies(problem: Problem) -> bool:
+    return problem.path == "retryPolicies" and problem.message.startswith("retry policies do not exist")
 
 
 def _refuse_options_of_policies(writing: Writing) -> None:
@@ -122,7 +153,9 @@ def _spec(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 @_spec_options
 def create_command(name: str, **options: Any) -> None:
     """Create a queue."""
-    words.client().create_queue(_spec(name, options))
+    tack = words.client()
+    with _policies_told_of(tack):
+        tack.create_queue(_spec(name, options))
     say(f"Created queue {name}")
 
 
@@ -131,7 +164,9 @@ def create_command(name: str, **options: Any) -> None:
 @_spec_options
 def update_command(name: str, **options: Any) -> None:
     """Replace what a queue says. What is not given goes back to its default."""
-    words.client().update_queue(name, _spec(name, options))
+    tack = words.client()
+    with _policies_told_of(tack):
+        tack.update_queue(name, _spec(name, options))
     say(f"Updated queue {name}")
 
 

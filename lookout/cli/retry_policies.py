@@ -32,13 +32,13 @@ def create(file: LoadedFile, writing: Writing) -> None:
 
 
 def update(file: LoadedFile, writing: Writing) -> None:
-    """Give the policy of a file a new version and say so."""
+    """Give the policy of a file a new version and say so, or that it is the current one."""
     policy = check(file)
+    tack = words.client()
+    before = _current(tack, policy.name)
     with words.problems_told_of(file):
-        tack = words.client()
-        written = tack.update_retry_policy(policy.name, file.text, note=writing.note, force=writing.force)
-    say(f"Updated retry policy {policy.name}")
-    _tell(written)
+        after = tack.update_retry_policy(policy.name, file.text, note=writing.note, force=writing.force)
+    _tell_of_writing(before, after, "Updated")
 
 
 def apply(file: LoadedFile, writing: Writing) -> None:
@@ -48,10 +48,14 @@ def apply(file: LoadedFile, writing: Writing) -> None:
     before = _current(tack, policy.name)
     with words.problems_told_of(file):
         after = tack.apply_retry_policy(file.text, note=writing.note, force=writing.force)
+    _tell_of_writing(before, after, "Updated" if before else "Created")
+
+
+def _tell_of_writing(before: RetryPolicy | None, after: RetryPolicy, done: str) -> None:
     if before and before.version == after.version:
-        say(f"Retry policy {policy.name} is as in the file already")
+        say(f"Retry policy {after.name} is as in the file already")
     else:
-        say(f"{'Updated' if before else 'Created'} retry policy {policy.name}")
+        say(f"{done} retry policy {after.name}")
     _tell(after)
 
 

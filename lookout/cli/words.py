@@ -139,4 +139,4 @@ def delete() -> None:
 
 @click.group(cls=Group)
 def get() -> None:
-    """Show jobs, runs, failures, queues, retry policies or executors."""
+    """Show jobs, runs, queues, policies or executors."""

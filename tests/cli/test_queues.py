@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.answers import queue_view
+from tests.cli.answers import policy_view, queue_view
 from tests.cli.conftest import Tack
 from tests.cli.small_server import SmallServer, refusal
 
@@ -87,10 +87,29 @@ def test_problems_of_flags_are_told_with_their_paths(server: SmallServer, tack: 
 
 
 def test_a_lone_problem_that_the_sentence_tells_is_not_told_again(server: SmallServer, tack: Tack) -> None:
-    sentence = 'retry policies do not exist: "oom"'
-    problems = [{"path": "retryPolicies", "message": sentence}]
+    sentence = "priorityFactor: Must be at least 1."
+    problems = [{"path": "priorityFactor", "message": "Must be at least 1."}]
     server.on("POST queues", refusal(400, "invalid", sentence, problems))
-    assert tack("create", "queue", "nightly", "--retry-policies", "oom").err == f"Error: {sentence}\n"
+    assert tack("create", "queue", "nightly").err == f"Error: {sentence}\n"
+
+
+@pytest.mark.parametrize("word", ["create", "update"])
+def test_policies_that_do_not_exist_are_told_with_what_can_be_done(
+    server: SmallServer, tack: Tack, tmp_path: Path, word: str
+) -> None:
+    sentence = 'retry policies do not exist: "oom"'
+    refused = refusal(400, "invalid", sentence, [{"path": "retryPolicies", "message": sentence}])
+    server.on("POST queues", refused)
+    server.on("PUT queues/nightly", refused)
+    server.on("GET retry-policies", {"retryPolicies": [policy_view()]})
+    fix = "Create them first with tack create -f FILE, or choose from oom-grow."
+    said = tack(word, "queue", "nightly", "--retry-policies", "oom")
+    assert said.err == f"Error: {sentence}. {fix}\n"
+    file = tmp_path / "queue.yaml"
+    file.write_text(
+        "apiVersion: armadaproject.io/v1beta1\nkind: Queue\nname: nightly\nretryPolicies: [oom]\n"
+    )
+    assert tack("apply", "-f", str(file)).err == f"Error: {file}:4: retryPolicies: {sentence}. {fix}\n"
 
 
 def test_delete_says_so_whether_or_not_it_existed(server: SmallServer, tack: Tack) -> None:

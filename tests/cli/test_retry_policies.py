@@ -40,6 +40,9 @@ def test_create_of_an_existing_one_is_refused_in_tacks_words(
 def test_update_names_the_policy_in_the_file(server: SmallServer, tack: Tack, policy_file: Path) -> None:
     server.on("PUT retry-policies/oom-grow", policy_view(version=2))
     assert tack("update", "retry-policy", "-f", str(policy_file)).out == "Updated retry policy oom-grow\n"
+    server.on("GET retry-policies/oom-grow", policy_view(version=2))
+    said = tack("update", "retry-policy", "-f", str(policy_file))
+    assert said.out == "Retry policy oom-grow is as in the file already\n"
 
 
 def test_update_of_an_unknown_one_is_refused(tack: Tack, policy_file: Path) -> None:
