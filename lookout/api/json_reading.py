@@ -53,7 +53,7 @@ def refuse_unstorable(value: object) -> None:
     """Raises DocumentInvalid for text within the value that cannot be stored."""
     for path, text in _texts(value, ""):
         if _UNSTORABLE.search(text):
-            message = "holds a character that cannot be stored (a NUL or half of a pair). Remove it."
+            message = "Holds a character that cannot be stored (a NUL or half of a pair). Remove it."
             raise refused(message, "text_invalid", _storable(path, "?"))
 
 
@@ -126,7 +126,9 @@ def _refuse_too_deep(value: object) -> None:
 def _refuse_twins(value: object) -> None:
     for path, item in _objects(value, ""):
         if isinstance(item, _Twins):
-            raise refused("is given twice", "duplicate_key", _storable(below(path, item.twin), "?"))
+            raise refused(
+                "Is given twice. Keep one.", "duplicate_key", _storable(below(path, item.twin), "?")
+            )
 
 
 def _objects(value: object, path: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,6 @@ field names is forgiven, as in every document of Tack.
 import base64
 import contextlib
 import dataclasses
-import difflib
 import functools
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,6 +17,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAliasType, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
+from policies.fields import unknown_field
 from policies.problems import MOST_PROBLEMS, DocumentInvalid, Problem
 from scheduler.spelling import below
 
@@ -261,7 +261,7 @@ class _Reader:
 
     def shape(self, shape: type[Any], sent: object, path: str) -> Any:
         if not isinstance(sent, Mapping):
-            return self.refuse(path, f"must be an object, not {_kind(sent)}")
+            return self.refuse(path, f"Takes an object, not {_kind(sent)}.")
         given = self._by_name(shape, sent, path)
         values = {}
         for field in fields_of(shape):
@@ -270,7 +270,7 @@ class _Reader:
                 bound = self._bounds.get(field.name, field.bound)
                 values[field.name] = self.value(field.type, given[field.name], at, bound)
             elif field.required:
-                self.refuse(at, "is missing", "missing")
+                self.refuse(at, f"Is required: {_takes(field.type)}.", "missing")
         return _NOTHING if self.problems else shape(**values)
 
     def _by_name(self, shape: type[Any], sent: Mapping[Any, object], path: str) -> dict[str, object]:
@@ -279,10 +279,10 @@ class _Reader:
         for key, item in sent.items():
             field = known.get(str(key).lower())
             if field is None:
-                message = f"unknown field{_meant(str(key), shape)}"
+                message = unknown_field(str(key), [each.wire_name for each in fields_of(shape)])
                 self.refuse(below(path, str(key)), message, "unknown_field")
             elif field.name in given:
-                message = "is given twice, in different letter case"
+                message = "Is given twice, in different letter case. Keep one."
                 self.refuse(below(path, str(key)), message, "duplicate_key")
             else:
                 given[field.name] = item
@@ -301,24 +301,25 @@ class _Reader:
     def items(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
         most = most or MOST_ITEMS
         if not isinstance(sent, list):
-            return self.refuse(path, f"must be a list, not {_kind(sent)}")
+            return self.refuse(path, f"Takes a list, not {_kind(sent)}.")
         if len(sent) > most:
-            return self.refuse(path, f"may hold {most:,} items, not {len(sent):,}")
+            return self.refuse(
+                path, f"Takes at most {most:,} items, not {len(sent):,}. Send it in several parts."
+            )
         return tuple(self.value(kind, item, f"{path}[{n}]", None) for n, item in enumerate(sent))
 
     def mapping(self, kind: Any, sent: object, path: str, _: int | None) -> Any:
         if not isinstance(sent, Mapping):
-            return self.refuse(path, f"must be an object, not {_kind(sent)}")
+            return self.refuse(path, f"Takes an object, not {_kind(sent)}.")
         if len(sent) > MOST_ITEMS:
-            return self.refuse(path, f"may hold {MOST_ITEMS:,} keys, not {len(sent):,}")
+            return self.refuse(path, f"Takes at most {MOST_ITEMS:,} keys, not {len(sent):,}.")
         return {str(key): self.value(kind, item, below(path, str(key)), None) for key, item in sent.items()}
 
     def word(self, kind: type[StrEnum], sent: object, path: str, _: int | None) -> Any:
         if isinstance(sent, str):
             with contextlib.suppress(ValueError):
                 return kind(sent)
-        words = [str(word) for word in kind]
-        return self.refuse(path, f"must be one of {', '.join(word or '(empty)' for word in words)}")
+        return self.refuse(path, f"Takes {_takes(kind)}.")
 
     def plain(self, kind: Any, sent: object, path: str, most: int | None) -> Any:
         read = _PLAIN.get(kind)
@@ -358,9 +359,24 @@ def _way(kind: Any) -> _Way:
     return _Way(read=_Reader.plain, kind=kind, bound=bound)
 
 
-def _meant(key: str, shape: type[Any]) -> str:
-    near = difflib.get_close_matches(key[:64], [field.wire_name for field in fields_of(shape)], n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+def _takes(kind: Any) -> str:
+    """What values of a type are, in words."""
+    kind, _ = unmarked(kind)
+    if inner := optional(kind):
+        return _takes(inner)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return f"one of {', '.join(str(word) or '(empty)' for word in kind)}"
+    return "a list" if is_list(kind) else _TAKEN.get(kind, "an object")
+
+
+_TAKEN = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    bytes: "base64",
+    datetime: "a time such as 2026-11-29T10:00:00Z",
+}
 
 
 def _kind(value: object) -> str:
@@ -370,36 +386,36 @@ def _kind(value: object) -> str:
 
 def _text(sent: object, most: int | None) -> str:
     if not isinstance(sent, str):
-        raise ValueError(f"must be text, not {_kind(sent)}")
+        raise ValueError(f"Takes text, not {_kind(sent)}.")
     if len(sent) > (most or MOST_CHARACTERS):
-        raise ValueError(f"may have {most or MOST_CHARACTERS:,} characters, not {len(sent):,}")
+        raise ValueError(
+            f"Takes at most {most or MOST_CHARACTERS:,} characters, not {len(sent):,}. Shorten it."
+        )
     return sent
 
 
 def _flag(sent: object, _: int | None) -> bool:
     if not isinstance(sent, bool):
-        raise ValueError(f"must be true or false, not {_kind(sent)}")
+        raise ValueError(f"Takes true or false, not {_kind(sent)}.")
     return sent
 
 
 def _whole(sent: object, most: int | None) -> int:
     if isinstance(sent, bool) or not isinstance(sent, int):
-        raise ValueError(
-            f"must be a whole number, not {_kind(sent) if not isinstance(sent, float) else sent}"
-        )
+        raise ValueError(f"Takes a whole number, not {_kind(sent) if not isinstance(sent, float) else sent}.")
     most = LARGEST if most is None else most
     least = -most - 1 if most == SIGNED_32 else 0
     if not least <= sent <= most:
-        raise ValueError(f"must be from {least} to {most}")
+        raise ValueError(f"Takes a whole number from {least} to {most}.")
     return sent
 
 
 def _number(sent: object, most: int | None) -> float:
     if isinstance(sent, bool) or not isinstance(sent, int | float):
-        raise ValueError(f"must be a number, not {_kind(sent)}")
+        raise ValueError(f"Takes a number, not {_kind(sent)}.")
     most = LARGEST if most is None else most
     if not 0 <= sent <= most:
-        raise ValueError(f"must be from 0 to {most}")
+        raise ValueError(f"Takes a number from 0 to {most}.")
     return float(sent)
 
 
@@ -407,9 +423,9 @@ def _bytes(sent: object, most: int | None) -> bytes:
     try:
         read = base64.b64decode(sent if isinstance(sent, str) else "?", validate=True)
     except ValueError as error:
-        raise ValueError("must be base64") from error
+        raise ValueError("Takes base64. Encode it so.") from error
     if len(read) > (most or MOST_CHARACTERS):
-        raise ValueError(f"may have {most or MOST_CHARACTERS:,} bytes, not {len(read):,}")
+        raise ValueError(f"Takes at most {most or MOST_CHARACTERS:,} bytes, not {len(read):,}.")
     return read
 
 
