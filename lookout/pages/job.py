@@ -1,5 +1,6 @@
 """One job: why it ended, what was tried, and what it wrote."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +21,7 @@ from lookout.pages.why import why
 from lookout.printouts import Printout, readable
 from lookout.templatetags.figures import cores
 from policies.quantity import rounded_bytes
-from scheduler.models import Job, RunOutput
+from scheduler.models import Event, Job, RunOutput
 from scheduler.models.clock import database_now
 from scheduler.queries.jobs import JobDetail, decision_of, job_detail
 from scheduler.queries.runs import run_output
@@ -28,7 +29,6 @@ from scheduler.states import EventKind
 
 LINES_SHOWN = 24
 MOST_LINES = 10_000
-SPEC_ENVELOPE = ("queue", "jobSetId", "priority", "namespace")
 
 
 @require_safe
@@ -49,7 +49,7 @@ def job(request: PageRequest, job_id: str) -> HttpResponse:
         "rows": side_by_side(runs),
         "events": _events(detail),
         "events_cut": detail.more_events,
-        "spec_lines": spec_text(detail).splitlines(),
+        "spec_lines": job_file(detail).splitlines(),
         "asks": asks_of(detail.job, request.actor),
     }
     return show(request, "job/job.html", context, place="jobs", part="live")
@@ -60,7 +60,7 @@ def job(request: PageRequest, job_id: str) -> HttpResponse:
 def job_spec(request: PageRequest, job_id: str) -> HttpResponse:
     """The job as a job file that can be submitted again."""
     detail = job_detail(job_id)
-    return _file(_job_file(detail), f"{detail.job.id}.yaml", "application/yaml")
+    return _file(job_file(detail).encode(), f"{detail.job.id}.yaml", "application/yaml")
 
 
 @require_safe
@@ -72,23 +72,30 @@ def output_of_run(request: PageRequest, run_id: UUID) -> HttpResponse:
     return _file(kept, f"run-{run_id}.log", "application/octet-stream")
 
 
-def spec_text(detail: JobDetail) -> str:
-    """What was submitted, as YAML."""
-    job = detail.job
-    values = (job.queue_id, job.job_set.name, job.priority, job.namespace)
-    return spec_yaml({**dict(zip(SPEC_ENVELOPE, values, strict=True)), "podSpec": detail.pod_spec})
-
-
-def _job_file(detail: JobDetail) -> bytes:
+def job_file(detail: JobDetail) -> str:
+    """The job as it was submitted, as a job file. Its client id is told, but not given: with it the file would make no job."""
     job = detail.job
     item = {
-        "priority": job.priority,
+        "priority": _submitted_priority(detail),
         "namespace": job.namespace,
         "annotations": job.annotations,
         "labels": job.labels,
         "podSpec": detail.pod_spec,
     }
-    return spec_yaml({"queue": job.queue_id, "jobSetId": job.job_set.name, "jobs": [item]}).encode()
+    given = {name: value for name, value in item.items() if value or name == "priority"}
+    text = spec_yaml({"queue": job.queue_id, "jobSetId": job.job_set.name, "jobs": [given]})
+    if not job.client_id:
+        return text
+    return f"# clientId {json.dumps(job.client_id)} is left out: with it this would be the same job again.\n{text}"
+
+
+def _submitted_priority(detail: JobDetail) -> int:
+    """It may be another one by now."""
+    first = next((event for event in detail.events if event.kind == EventKind.SUBMITTED), None)
+    if first is None and detail.more_events:
+        first = Event.objects.filter(job=detail.job, kind=EventKind.SUBMITTED).first()
+    told = first.payload.get("job", {}).get("priority") if first else None
+    return told if isinstance(told, int) else detail.job.priority
 
 
 def _file(content: bytes, name: str, content_type: str) -> HttpResponse:

@@ -70,7 +70,7 @@ class Overtaken:
     author: str
     note: str
     lines: list[DiffLine]
-    """Theirs against the version this edit began with."""
+    """From theirs to the text in the editor."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -159,12 +159,11 @@ def _write(request: PageRequest, typed: Typed, policy: Policy, *, is_new: bool) 
 def _overtaken(request: PageRequest, typed: Typed, reading: Reading, error: EditConflict) -> HttpResponse:
     detail = policy_detail(reading.policy.name if reading.policy else "")
     theirs = detail.shown
-    base = policy_version(detail.name, typed.based_on or theirs.version)
     overtaken = Overtaken(
         version=error.current_version,
         author=theirs.row.author,
         note=theirs.row.note,
-        lines=difference(document_text(base), document_text(theirs)),
+        lines=difference(document_text(theirs), typed.text),
     )
     on_top = Typed(text=typed.text, note=typed.note, based_on=error.current_version, force=typed.force)
     return _editor(request, on_top, detail, reading=reading, overtaken=overtaken, status=409)

@@ -215,11 +215,19 @@ def test_what_is_unfolded_stands_in_the_address(as_olga: Client) -> None:
 
 
 def test_the_spec_reads_back_as_a_job_file(as_olga: Client) -> None:
-    job = make_job(annotations={"ticket": "FARM-1"})
+    job = make_job(annotations={"ticket": "FARM-1"}, client_id="mine-1", priority=3)
+    payload = {"job": {"priority": 7}}
+    Event.objects.create(
+        job_set=job.job_set, number=1, job=job, kind="submitted", created=job.submitted_at, payload=payload
+    )
     answer = as_olga.get(f"/jobs/{job.id}/spec")
     job_file = parse_job_file(yaml.safe_load(answer.content))
     assert job_file.queue == "nightly"
     assert job_file.items[0].annotations == {"ticket": "FARM-1"}
+    assert (job_file.items[0].priority, job_file.items[0].client_id) == (7, "")
+    shown = page_of(as_olga, job).words
+    assert 'clientId "mine-1" is left out' in shown
+    assert all(" ".join(line.split()) in shown for line in answer.content.decode().splitlines())
 
 
 def test_the_refreshed_part_is_the_part_of_the_page(as_olga: Client) -> None:

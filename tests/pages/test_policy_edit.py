@@ -118,8 +118,9 @@ def test_a_lost_update_is_caught_and_both_texts_are_shown(as_olga: Client) -> No
     assert answer.status_code == 409
     page = seen(answer)
     assert "jonas published version 2 while you edited: “a limit of 7”. Nothing is lost" in page.words
-    assert "# Why: out-of-memory kills in the night." in page.words
-    assert "+ retryLimit: 7" in page.words
+    assert "− only in version 2, by jonas; + only in your text" in page.words
+    assert "+ # Why: out-of-memory kills in the night." in page.words
+    assert "− retryLimit: 7" in page.words
     assert RetryPolicyVersion.objects.count() == 2
 
     hidden = {field["name"]: field.get("value") for field in page.attributes("input") if field.get("name")}
