@@ -17,7 +17,7 @@ class Command(ServerCommand):
     help = "Make a person, or change one, and print a sign-in link or a token for them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name")
+        parser.add_argument("name", metavar="NAME", help="who")
         parser.add_argument(
             "--role", choices=[str(role) for role in Role], help="without it: as it was, or reader"
         )
