@@ -324,7 +324,7 @@ class Client(History, LifeOfJobs, Cordons, Statistics):
         return self._connection.ask_for(Executor, "GET", f"executors/{_segment(name)}")
 
     def delete_executor(self, name: str) -> None:
-        """Forget an executor; one that does not exist is no error. Raises Conflict while it is heard of or has runs."""
+        """Forget an executor; one that does not exist is no error. Raises Conflict while it reports or has runs."""
         self._delete(f"executors/{_segment(name)}")
 
     def sign_in_link(self) -> str:

@@ -78,7 +78,9 @@ def delete_executor(*, name: str, actor: Actor, config: Configuration) -> bool:
         return False
     # An agent that is stopped says that its nodes take no more runs.
     if Node.objects.filter(heard_of(config, path="executor__"), executor=name, schedulable=True).exists():
-        raise Conflict(f"Executor '{name}' is heard of. Stop its agent first, or cordon it.")
+        raise Conflict(
+            f"The agent of executor '{name}' still reports. Stop it first, or cordon the executor."
+        )
     if Run.objects.filter(executor=name, state__in=ACTIVE_RUN_STATES).exists():
         raise Conflict(
             f"Executor '{name}' has active runs. They expire as it is silent: try again in a moment."

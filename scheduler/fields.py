@@ -99,7 +99,7 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.note(name, f"Takes a number, not {kind_of(value)}.", "type")
         elif not least <= value <= most:
-            self.note(name, f"Takes a number from {least:g} to {most:g}.", "range")
+            self.note(name, f"Takes a number from {least:,.12g} to {most:,.12g}.", "range")
         else:
             return float(value)
         return default

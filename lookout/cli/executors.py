@@ -3,10 +3,12 @@
 import click
 
 from lookout.cli import words
-from lookout.cli.printing import age, console, print_as, say, size, table
+from lookout.cli.printing import age, console, one_line, print_as, say, size, table
 from lookout.client import Executor, Node
 
-_HEADINGS = ("EXECUTOR", "NODE", "STATE", "RUNS", "CPU", "MEMORY", "SEEN")
+_HEADINGS = ("EXECUTOR", "NODE", "STATE", "RUNS", "CPU", "MEMORY", "SEEN", "CORDONED BY")
+"""The last only where there are cordons."""
+_WHOLE = _HEADINGS[:-1]
 
 
 @words.get.command("executors")
@@ -18,7 +20,9 @@ def list_command(form: str) -> None:
         print_as(form, {"executors": [dict(executor.json) for executor in found]})
     elif found:
         rows = [row for executor in found for row in _rows(executor)]
-        console().print(table(_HEADINGS, rows, whole=_HEADINGS))
+        shown = len(_HEADINGS) - (not any(row[-1] for row in rows))
+        headings = _HEADINGS[:shown]
+        console().print(table(headings, [row[:shown] for row in rows], whole=_WHOLE))
     else:
         say("No executor has been heard of yet.", err=True)
 
@@ -34,7 +38,7 @@ def delete_command(name: str) -> None:
 def _rows(executor: Executor) -> list[list[str]]:
     seen = age(executor.heartbeat_at)
     if not executor.nodes:
-        return [[executor.name, "-", _state(executor, None), "0", "-", "-", seen]]
+        return [[executor.name, "-", _state(executor, None), "0", "-", "-", seen, _cordon(executor)]]
     return [
         [
             executor.name,
@@ -44,9 +48,17 @@ def _rows(executor: Executor) -> list[list[str]]:
             f"{node.capacity.cpu_millicores / 1000:g}" if node.capacity else "-",
             size(node.capacity.memory_bytes if node.capacity else None),
             seen,
+            "; ".join(filter(None, (_cordon(executor), _cordon(node)))),
         ]
         for node in executor.nodes
     ]
+
+
+def _cordon(place: Executor | Node) -> str:
+    """Who cordoned it and why; empty where nobody did."""
+    if not place.cordoned:
+        return ""
+    return one_line(": ".join(filter(None, (place.cordoned_by, place.cordon_reason))))
 
 
 def _state(executor: Executor, node: Node | None) -> str:

@@ -14,6 +14,8 @@ ENDED = ("Succeeded", "Failed", "Cancelled")
 SOME_FAILED = 3
 """Exit code when a job failed; 1 would mean that watching did."""
 
+REJECTED = "Rejected"
+"""The cause of a job's failure that never had a pod."""
 _STATES = {
     "submitted": "Submitted",
     "queued": "Queued",
@@ -103,7 +105,8 @@ def _print(events: Iterable[Event], watched: WatchedJobSet, *, raw: bool) -> Non
 
 def _print_line(event: Event, watched: WatchedJobSet) -> None:
     kind = f"Job{event.kind[:1].upper()}{event.kind[1:]}Event"
-    pod = f" pod: {event.fields.get('podNumber') or 0}" if event.kind in _OF_A_POD else ""
+    had_pod = event.kind in _OF_A_POD and event.fields.get("cause") != REJECTED
+    pod = f" pod: {event.fields.get('podNumber') or 0}" if had_pod else ""
     when = event.created.astimezone().strftime("%b %e %H:%M:%S") if event.created else ""
     say(f"{when} | {watched.summary} | {kind}, job id: {event.job_id}{pod}")
     if event.kind == "failed":

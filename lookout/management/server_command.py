@@ -29,9 +29,9 @@ class ServerCommand(BaseCommand):
         )
     )
 
-    def create_parser(self, _: str, subcommand: str, **kwargs: Any) -> CommandParser:
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         """Named as the word that people say: `tack person`."""
-        return super().create_parser("tack", subcommand, **kwargs)
+        return super().create_parser(prog_name.removesuffix(" manage"), subcommand, **kwargs)
 
     def execute(self, *args: Any, **options: Any) -> Any:
         """Run it. A database that is away or without tables is no fault of the command."""

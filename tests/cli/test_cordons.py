@@ -49,14 +49,19 @@ def test_executors_are_shown_with_what_takes_no_runs(server: SmallServer, tack: 
         "GET executors",
         {
             "executors": [
-                executor("a", node("a-1"), node("a-2", cordoned=True), node("a-3", schedulable=False)),
-                executor("b", node("b-1"), cordoned=True),
+                executor(
+                    "a",
+                    node("a-1"),
+                    node("a-2", cordoned=True, cordonedBy="olga", cordonReason="disk swap"),
+                    node("a-3", schedulable=False),
+                ),
+                executor("b", node("b-1"), cordoned=True, cordonedBy="alice"),
                 executor("c", silent=True),
             ]
         },
     )
     lines = [line.split() for line in tack("get", "executors").out.splitlines()]
-    assert lines[0] == ["EXECUTOR", "NODE", "STATE", "RUNS", "CPU", "MEMORY", "SEEN"]
+    assert lines[0] == ["EXECUTOR", "NODE", "STATE", "RUNS", "CPU", "MEMORY", "SEEN", "CORDONED", "BY"]
     assert [line[:3] for line in lines[1:]] == [
         ["a", "a-1", "ready"],
         ["a", "a-2", "cordoned"],
@@ -65,6 +70,12 @@ def test_executors_are_shown_with_what_takes_no_runs(server: SmallServer, tack: 
         ["c", "-", "silent"],
     ]
     assert lines[1][3:6] == ["2", "1.5", "1Gi"]
+    assert [line[7:] for line in lines[1:]] == [[], ["olga:", "disk", "swap"], [], ["alice"], []]
+
+
+def test_without_cordons_nobody_is_named(server: SmallServer, tack: Tack) -> None:
+    server.on("GET executors", {"executors": [executor("a", node("a-1"))]})
+    assert "CORDONED" not in tack("get", "executors").out
 
 
 def test_a_fleet_of_nobody_says_so(server: SmallServer, tack: Tack) -> None:
@@ -75,9 +86,9 @@ def test_a_fleet_of_nobody_says_so(server: SmallServer, tack: Tack) -> None:
 def test_an_executor_is_deleted_or_the_reason_told(server: SmallServer, tack: Tack) -> None:
     server.on("DELETE executors/demo", {})
     assert tack("delete", "executor", "demo").out == "Deleted executor demo (or it did not exist)\n"
-    server.on("DELETE executors/local", refusal(409, "conflict", "Executor 'local' is heard of."))
+    server.on("DELETE executors/local", refusal(409, "conflict", "Executor 'local' still reports."))
     refused = tack("delete", "executor", "local")
-    assert (refused.code, refused.err) == (1, "Error: Executor 'local' is heard of.\n")
+    assert (refused.code, refused.err) == (1, "Error: Executor 'local' still reports.\n")
 
 
 def test_names_are_parts_of_the_address(server: SmallServer) -> None:

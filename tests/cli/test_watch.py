@@ -70,6 +70,13 @@ def test_a_job_that_failed_for_good_gives_an_exit_code_of_its_own(server: SmallS
     assert said.out.endswith("Job failed: Retry policy: matched rule: Fail\n")
 
 
+def test_a_rejected_job_counts_as_failed_and_had_no_pod(server: SmallServer, tack: Tack) -> None:
+    server.on("GET events", event_page(event(1, "failed", cause="Rejected", reason="No room.")))
+    server.on("GET events", event_page())
+    said = tack(*WATCH)
+    assert (said.code, "pod" in said.out, "Failed:   1" in said.out) == (3, False, True)
+
+
 def test_a_cancelled_job_has_not_failed(server: SmallServer, tack: Tack) -> None:
     server.on("GET events", event_page(event(1, "cancelled")))
     server.on("GET events", event_page())

@@ -75,7 +75,7 @@ def test_one_that_is_at_work_stays_and_the_page_says_why(as_olga: Client) -> Non
     make_run(make_job(), executor=make_executor("local"))
     answer = as_olga.post("/executors/local/delete")
     assert answer.status_code == 409
-    assert "Executor 'local' is heard of. Stop its agent" in seen(answer).words
+    assert "The agent of executor 'local' still reports. Stop it first" in seen(answer).words
 
 
 @pytest.mark.parametrize(

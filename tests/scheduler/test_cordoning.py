@@ -1,22 +1,25 @@
 """Cordons: nothing new starts there, runs go on, everybody sees who closed it and why."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from scheduler.actors import Actor, NotPermitted
+from scheduler.administration import create_queue, update_queue
 from scheduler.config import Configuration
 from scheduler.cordoning import cordon_executor, cordon_node, cordon_queue, delete_executor
 from scheduler.errors import Conflict, Invalid, NotFound
 from scheduler.executors.protocol import Heartbeat, NodeDescription
 from scheduler.heartbeats import record_heartbeat
 from scheduler.leasing import run_round
-from scheduler.models import Change, Executor, Node, Run
+from scheduler.models import Change, Executor, Node, Queue, Run
 from scheduler.models.clock import database_now
 from scheduler.queries.fleet import fleet_nodes
 from scheduler.queries.waiting import waiting_because
+from scheduler.queuefile import QueueSpec
 from scheduler.states import RunState
 from tests.factories import make_executor, make_job, make_queue, make_run
 
@@ -68,11 +71,24 @@ def test_a_cordoned_executor_takes_no_new_run_on_any_node(olga: Actor) -> None:
 
 def test_a_cordoned_queue_starts_nothing(olga: Actor) -> None:
     make_executor()
-    make_job()
-    assert cordon_queue(queue="nightly", cordoned=True, reason="month end", actor=olga)
+    job = make_job()
+    assert cordon_queue(queue="nightly", cordoned=True, reason="month end.", actor=olga)
     assert round_now() == 0
+    assert waiting_because(job) == (
+        "Queue 'nightly' is cordoned by olga: month end. No job of it is started until it is uncordoned."
+    )
     assert cordon_queue(queue="nightly", cordoned=False, actor=olga)
     assert round_now() == 1
+
+
+def test_who_cordoned_a_queue_by_its_file_is_told_too(olga: Actor) -> None:
+    create_queue(spec=QueueSpec(name="nightly", cordoned=True), actor=olga)
+    job = make_job(Queue.objects.get())
+    told = waiting_because(job)
+    assert told.startswith("Queue 'nightly' is cordoned by olga. No job of it")
+    cordon_queue(queue="nightly", cordoned=False, actor=olga)
+    update_queue(spec=QueueSpec(name="nightly", cordoned=True), actor=replace(olga, name="otto"))
+    assert waiting_because(job) == told.replace("olga", "otto")
 
 
 def test_cordons_are_kept_in_the_change_log_once(olga: Actor) -> None:
@@ -156,7 +172,7 @@ def test_a_silent_executor_is_taken_away_with_its_nodes_and_its_runs_stay(olga: 
 
 def test_an_executor_that_is_heard_of_stays(olga: Actor) -> None:
     make_executor("local")
-    with pytest.raises(Conflict, match="is heard of"):
+    with pytest.raises(Conflict, match="still reports"):
         delete_executor(name="local", actor=olga, config=CONFIG)
 
 
