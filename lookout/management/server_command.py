@@ -1,6 +1,6 @@
 """Commands that need the database, and say so in a sentence where it does not answer."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
@@ -17,8 +17,8 @@ class ServerCommand(BaseCommand):
 
     requires_system_checks = ()
     # They are taken all the same; whoever wants them knows them.
-    suppressed_base_arguments = frozenset(
-        (
+    suppressed_base_arguments: ClassVar[set[str]] = {
+        *(
             "--version",
             "--verbosity",
             "--settings",
@@ -26,8 +26,8 @@ class ServerCommand(BaseCommand):
             "--traceback",
             "--no-color",
             "--force-color",
-        )
-    )
+        ),
+    }
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         """Named as the word that people say: `tack person`."""
