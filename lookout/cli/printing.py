@@ -146,8 +146,8 @@ def age(moment: datetime | None, *, now: datetime | None = None) -> str:
 
 
 def span(length: timedelta) -> str:
-    """A length of time in its two largest units. Clocks that disagree give 0s, not less."""
-    seconds = max(int(length.total_seconds()), 0)
+    """A length of time in its two largest units, to the nearest second. Clocks that disagree give 0s, not less."""
+    seconds = max(round(length.total_seconds()), 0)
     units = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
     parts: list[str] = []
     for name, unit in units:

@@ -18,6 +18,8 @@ BESIDES = ("cursor", *LOOK, "filter", "match", "value")
 _STRICT = (">", "<")
 _SINGLE = (">", ">=", "<", "<=", "?=", "!?=")
 _SHOWN_FIRST = (JobState.FAILED, JobState.RUNNING, JobState.QUEUED, JobState.LEASED, JobState.PENDING)
+STATES = (*_SHOWN_FIRST, *(state for state in JobState if state not in _SHOWN_FIRST))
+"""The states as counts by state name them: those people look for come first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +121,6 @@ def _chip(wanted: JobFilter, condition: Condition, look: Mapping[str, str]) -> C
 def tally(wanted: JobFilter, found: StateCounts, look: Mapping[str, str]) -> list[Tally]:
     """The quick filter by state. The states people look for first come first; others only when they hold jobs."""
     others, current, counts = pairs_of(wanted.without("state")), wanted.values("state"), found.counts
-    rest = [state for state in JobState if state not in _SHOWN_FIRST]
     everything = jobs_address(others, **look)
     entries = [Tally(state="", count=sum(counts.values()), address=everything, current=not current)]
     return entries + [
@@ -129,6 +130,6 @@ def tally(wanted: JobFilter, found: StateCounts, look: Mapping[str, str]) -> lis
             address=jobs_address([*others, ("state", state)], **look),
             current=current == (state,),
         )
-        for state in (*_SHOWN_FIRST, *rest)
+        for state in STATES
         if counts[state] or state in current or state in _SHOWN_FIRST[:3] or not found.is_exact
     ]

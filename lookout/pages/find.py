@@ -19,14 +19,17 @@ from scheduler.queries.search import with_id_like
 @require_safe
 @page
 def find(request: PageRequest) -> HttpResponse:
-    """To the one job or queue that is meant, or to a list."""
+    """To the one job or queue that is meant, or to a list. A client id may be of one job in every queue."""
     text = request.GET.get("q", "").strip()
     job_id = _job_id(text)
     if job_id:
         return redirect("job", job_id)
     if text in queue_names():
         return redirect("queue", text)
-    return redirect(jobs_address([("text", text)] if text else []))
+    called = Job.objects.filter(queue__in=queue_names(), client_id=text).values_list("id", flat=True)[:2]
+    if len(called) == 1:
+        return redirect("job", called[0])
+    return redirect(jobs_address([("clientId" if called else "text", text)] if text else []))
 
 
 def _job_id(text: str) -> str:

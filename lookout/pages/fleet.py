@@ -89,7 +89,7 @@ def _by(place: Executor | Node) -> str:
 
 def _clock(skew_seconds: float) -> str:
     if abs(skew_seconds) < SKEW_NOT_WORTH_A_FIGURE_SECONDS:
-        return "right"
+        return "in step"
     return f"{exact_duration(abs(skew_seconds))} {'ahead' if skew_seconds > 0 else 'behind'}"
 
 

@@ -202,12 +202,13 @@ def _sort_in(look: Mapping[str, str]) -> list[Pair]:
 
 def _summary(wanted: JobFilter, counts: StateCounts) -> str:
     queues = wanted.values("queue")
-    of = f" of {', '.join(map(str, queues))}" if queues else ""
+    of = f" jobs of {', '.join(map(str, queues))}" if queues else " jobs"
     if not counts.is_exact:
         return f"more than {BOUND:,}{of}"
     by_state = counts.counts
     open_ones = sum(count for state, count in by_state.items() if not state.is_terminal)
     total = sum(by_state.values())
+    of = of.replace(" jobs", " job", 1) if total == 1 else of
     return f"{total:,}{of}, {open_ones:,} not ended, {by_state[JobState.FAILED]:,} ended failed"
 
 

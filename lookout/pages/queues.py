@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from lookout.pages.bar import jobs_address
+from lookout.pages.bar import STATES, jobs_address
 from lookout.pages.shell import PageRequest, page, show
 from policies.documents import DocumentInvalid
 from scheduler import tasks
@@ -169,8 +169,10 @@ def _places(policies: Sequence[str]) -> list[tuple[int, str]]:
 
 def _counts(row: QueueRow) -> list[StateCount]:
     return [
-        StateCount(state=state, count=count, address=jobs_address([("queue", row.name), ("state", state)]))
-        for state, count in row.jobs.items()
+        StateCount(
+            state=state, count=row.jobs[state], address=jobs_address([("queue", row.name), ("state", state)])
+        )
+        for state in STATES
     ]
 
 

@@ -47,8 +47,8 @@ def exact_duration(seconds: float) -> str:
 
 @register.filter
 def duration(value: timedelta | float | None) -> str:
-    """A duration in whole steps; a dash for none."""
-    return NONE if value is None else whole_duration(_seconds(value))
+    """A duration in whole steps, to the nearest second; a dash for none."""
+    return NONE if value is None else whole_duration(round(_seconds(value)))
 
 
 @register.filter

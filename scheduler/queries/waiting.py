@@ -1,16 +1,16 @@
 """Why queued jobs wait, in words: what the last round of each pool said about jobs like them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduler.configured import configuration
 from scheduler.errors import NotFound
-from scheduler.models import Executor, Job, PoolRound, Queue
+from scheduler.models import Change, Executor, Job, PoolRound, Queue
 from scheduler.models.bulk import among
 from scheduler.models.ulids import uuid_of
 from scheduler.placement import Requirements
-from scheduler.states import JobState
+from scheduler.states import ChangeKind, JobState
 
 LOOKED_AT = 1_000
 """Of the jobs of a queue, for the reasons it has; those that go first."""
@@ -49,20 +49,17 @@ def waiting_because(job: Job) -> str:
 
 
 def reasons_for_waiting(jobs: Iterable[Job]) -> dict[str, str]:
-    """Job id → sentence, for those of the jobs that are queued; at most four queries."""
+    """Job id → sentence, for those of the jobs that are queued; at most five queries."""
     queued = [job for job in jobs if job.state == JobState.QUEUED]
     if not queued:
         return {}
     names = {job.queue_id for job in queued}
-    cordoned = set(Queue.objects.filter(name__in=names, cordoned=True).values_list("name", flat=True))
+    cordoned = _cordoned(names)
     rounds = list(PoolRound.objects.order_by("pool_id"))
     heard = Executor.objects.filter(heartbeat_at__isnull=False).exists()
     otherwise = "Waiting for the next round." if heard else "No executor has been heard of yet."
     told = {job.id: _told(job, rounds) for job in _whole(queued)} if rounds else {}
-    return {
-        job.id: _cordoned(job) if job.queue_id in cordoned else told.get(job.id) or otherwise
-        for job in queued
-    }
+    return {job.id: cordoned.get(job.queue_id) or told.get(job.id) or otherwise for job in queued}
 
 
 def _whole(jobs: Sequence[Job]) -> Sequence[Job]:
@@ -110,5 +107,22 @@ def _reason(job: Job, key: str, last: PoolRound) -> str:
     return str(own or limited or last.held.get(job.queue_id) or "")
 
 
-def _cordoned(job: Job) -> str:
-    return f"Queue '{job.queue_id}' is cordoned: no job of it is started until it is uncordoned."
+def _cordoned(names: Collection[str]) -> dict[str, str]:
+    """Those of the queues that are cordoned, with a sentence that says who did it and why."""
+    cordoned = list(Queue.objects.filter(name__in=names, cordoned=True).values_list("name", flat=True))
+    if not cordoned:
+        return {}
+    kinds = (ChangeKind.CORDON_QUEUE, ChangeKind.UPDATE_QUEUE, ChangeKind.CREATE_QUEUE)
+    changes = Change.objects.filter(kind__in=kinds, subject__in=cordoned, after__cordoned=True)
+    newest = changes.exclude(before__cordoned=True).order_by("subject", "-id").distinct("subject")
+    by = {change.subject: change for change in newest}
+    return {name: _cordoned_by(name, by.get(name)) for name in cordoned}
+
+
+def _cordoned_by(name: str, change: Change | None) -> str:
+    if change is None:
+        return f"Queue '{name}' is cordoned: no job of it is started until it is uncordoned."
+    why = f": {change.note.rstrip('.')}" if change.note else ""
+    return (
+        f"Queue '{name}' is cordoned by {change.actor}{why}. No job of it is started until it is uncordoned."
+    )

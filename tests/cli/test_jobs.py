@@ -217,7 +217,7 @@ def test_get_job_as_json_is_what_the_api_answers(server: SmallServer, tack: Tack
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(-5, "0s"), (0, "0s"), (59.9, "59s"), (60, "1m"), (192, "3m12s"), (7500, "2h5m"), (3600, "1h"), (3601, "1h"),
+    [(-5, "0s"), (0, "0s"), (1.98, "2s"), (59.9, "1m"), (192, "3m12s"), (7500, "2h5m"), (3600, "1h"), (3601, "1h"),
      (86_400, "1d"), (97_200, "1d3h")],
 )  # fmt: skip
 def test_times_are_told_in_their_two_largest_units(seconds: float, words: str) -> None:

@@ -65,7 +65,7 @@ def test_what_nodes_say_about_themselves_is_no_warning(as_bob: Client) -> None:
     answer = as_bob.get("/fleet")
     assert "local-1, local-2: Each run has a user of its own." in seen(answer).words
     assert "#s-warn" not in answer.content.decode()
-    assert "its clock right" in seen(answer).words
+    assert "its clock in step" in seen(answer).words
 
 
 def test_the_category_that_tack_reports_itself_is_listed(as_bob: Client) -> None:

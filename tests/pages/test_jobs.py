@@ -248,6 +248,13 @@ def test_every_page_says_where_in_the_list_it_is(as_bob: Client) -> None:
     assert "101 to 120 of 120 jobs, newest first" in seen(as_bob.get(second.links["Older"])).words
 
 
+def test_the_search_takes_a_client_id(as_bob: Client) -> None:
+    job = make_job("nightly", client_id="mine-1")
+    assert as_bob.get("/find?q=mine-1").headers["Location"] == f"/jobs/{job.id}"
+    make_job("weekly", client_id="mine-1")
+    assert as_bob.get("/find?q=mine-1").headers["Location"] == "/jobs?clientId=mine-1"
+
+
 def test_the_search_takes_the_part_of_an_id_that_is_shown_and_the_name_of_a_queue(as_bob: Client) -> None:
     job = make_job(make_queue("nightly"))
     for part in (job.id[:24], job.id[10:], job.id[10:].upper()):
