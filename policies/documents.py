@@ -85,18 +85,24 @@ class PolicyDraft:
         """The policy. Raises DocumentInvalid with every problem."""
         if self.problems or self.default_action is None:
             raise DocumentInvalid(self.problems)
+        return self.as_far_as_read()
+
+    def as_far_as_read(self) -> Policy:
+        """What can be read of it, for whoever looks for more problems; actions that are missing are Fail."""
         rules = tuple(
             Rule(
-                action=rule.action,
+                action=rule.action or Action.FAIL,
                 on_category=rule.on_category,
                 on_subcategory=rule.on_subcategory,
                 mutation=rule.mutation,
             )
             for rule in self.rules
-            if rule.action is not None
         )
         return Policy(
-            name=self.name, retry_limit=self.retry_limit, default_action=self.default_action, rules=rules
+            name=self.name,
+            retry_limit=self.retry_limit,
+            default_action=self.default_action or Action.FAIL,
+            rules=rules,
         )
 
 

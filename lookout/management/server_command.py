@@ -1,6 +1,6 @@
 """Commands that need the database, and say so in a sentence where it does not answer."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
@@ -17,17 +17,9 @@ class ServerCommand(BaseCommand):
 
     requires_system_checks = ()
     # They are taken all the same; whoever wants them knows them.
-    suppressed_base_arguments: ClassVar[set[str]] = {
-        *(
-            "--version",
-            "--verbosity",
-            "--settings",
-            "--pythonpath",
-            "--traceback",
-            "--no-color",
-            "--force-color",
-        ),
-    }
+    suppressed_base_arguments = {  # noqa: RUF012  as the framework has it
+        "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color", "--force-color",
+    }  # fmt: skip
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         """Named as the word that people say: `tack person`."""

@@ -10,7 +10,7 @@ from policies.wording import default_sentence, limit_sentence, rule_sentence
 from scheduler.config import Configuration
 from scheduler.deployment import DeploymentCheck
 from scheduler.queries.names import policy_names
-from scheduler.queries.policies import deployment_check
+from scheduler.queries.policies import deployment_check, deployment_check_of_draft
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class Reading:
     default: str = ""
     limit: str = ""
     deployment: DeploymentCheck = field(default_factory=DeploymentCheck)
-    """What executors say to it; asked only when the document itself is right."""
+    """What executors say to it; of a document with problems, to the rules that can be read."""
 
     @property
     def name_is_taken(self) -> bool:
@@ -70,7 +70,9 @@ def read_document(text: str, *, name: str | None, config: Configuration) -> Read
         limit=""
         if any(problem.path == "retryLimit" for problem in problems)
         else limit_sentence(draft.retry_limit),
-        deployment=deployment_check(policy, config=config) if policy else DeploymentCheck(),
+        deployment=deployment_check(policy, config=config)
+        if policy
+        else deployment_check_of_draft(draft, config=config),
     )
 
 

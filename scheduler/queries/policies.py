@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Count, Q
 
+from policies.documents import PolicyDraft
 from policies.failures import Disposition
 from policies.policy import Policy
 from policies.problems import DocumentInvalid, Problem
@@ -157,6 +158,24 @@ def version_rows(wanted: Iterable[tuple[str, int]]) -> list[RetryPolicyVersion]:
 def deployment_check(policy: Policy, *, config: Configuration) -> DeploymentCheck:
     """What the executors heard of lately say to a policy, in one query."""
     return check_deployment(policy, heard_executors(config=config), node_id_label=config.node_id_label)
+
+
+def deployment_check_of_draft(draft: PolicyDraft, *, config: Configuration) -> DeploymentCheck:
+    """What they say to the rules of a document with problems, where nothing is wrong with the place itself already."""
+    found = deployment_check(draft.as_far_as_read(), config=config)
+    wrong = {problem.path for problem in draft.problems}
+
+    def are_new(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        return tuple(
+            each for each in problems if each.path.startswith("rules[") and not wrong & _above(each.path)
+        )
+
+    return DeploymentCheck(problems=are_new(found.problems), warnings=are_new(found.warnings))
+
+
+def _above(path: str) -> set[str]:
+    """The path and all that hold it: `rules[0].mutate`, `rules[0]`, `rules`."""
+    return {path[:end] for end in range(len(path) + 1) if end == len(path) or path[end] in ".["}
 
 
 def deployment_checks(

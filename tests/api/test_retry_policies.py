@@ -161,6 +161,25 @@ def test_a_category_no_executor_knows_is_refused_unless_forced(olga: Caller) -> 
     assert forced.status == 201
 
 
+def test_what_executors_say_to_rules_is_told_with_what_is_wrong_with_the_document(olga: Caller) -> None:
+    make_executor()
+    wrong = AS_YAML.replace("retryLimit", "retry_limit").replace("oom\n", "omo\n") + "  - onCategori: x\n"
+    checked = olga.call("POST", "v1/retry-policies/check", body=wrong, content_type="application/yaml")
+    told = [(problem["line"], problem["path"]) for problem in checked.body["problems"]]
+    assert told[:2] == [(3, "retry_limit"), (7, "rules[0].onCategory")]
+    assert "No executor knows the category 'omo'" in checked.body["problems"][1]["message"]
+    assert {path for line, path in told[2:]} <= {
+        "rules[1].action",
+        "rules[1].onCategori",
+        "rules[1].onCategory",
+    }
+    assert len(told) == len(set(told))
+    forced = olga.call(
+        "POST", "v1/retry-policies", body=document(retry_limit=1, rules=[]), query={"force": "true"}
+    )
+    assert forced.paths == ["retry_limit"]
+
+
 def test_an_attached_policy_is_deleted_only_with_detach(olga: Caller) -> None:
     make_policy()
     make_queue("nightly", policies=("oom-grow",))

@@ -23,14 +23,22 @@ from lookout.api.v1.policy_views import (
     row_views,
     version_view,
 )
-from policies.documents import parse_policy_document, policy_from_json
+from policies.documents import read_policy
+from policies.lines import with_lines
 from policies.policy import Policy
 from policies.problems import DocumentInvalid, Problem
+from policies.tree import tree_of_json, tree_of_text
 from policies.wording import rule_sentence
 from scheduler.actors import Actor, Permission
 from scheduler.configured import configuration
 from scheduler.publishing import apply_policy, create_policy, delete_policy, update_policy
-from scheduler.queries.policies import deployment_check, policy_detail, policy_rows, policy_versions
+from scheduler.queries.policies import (
+    deployment_check,
+    deployment_check_of_draft,
+    policy_detail,
+    policy_rows,
+    policy_versions,
+)
 
 _ENTITY_TAG = re.compile(r'(?:W/)?"?([0-9]{1,9})"?')
 
@@ -95,7 +103,11 @@ class RetryPolicies(Endpoint):
         if not query.apply:
             actor.require(Permission.CREATE_RETRY_POLICY)
         body = document_of(request)
-        written: dict[str, Any] = {"policy": _policy(body), "text": _typed(body), "actor": actor}
+        written: dict[str, Any] = {
+            "policy": _policy(body, force=query.force),
+            "text": _typed(body),
+            "actor": actor,
+        }
         write = apply_policy if query.apply else create_policy
         done = write(**written, note=query.note, force=query.force)
         return _shown(done.name, status=201 if done.created else 200)
@@ -128,7 +140,7 @@ class RetryPolicyEndpoint(Endpoint):
         query = query_of(request, WriteQuery)
         based_on = _based_on(request)
         body = document_of(request)
-        policy = _policy(body, name=name)
+        policy = _policy(body, name=name, force=query.force)
         done = update_policy(
             policy=policy,
             text=_typed(body),
@@ -216,9 +228,16 @@ def _writer(request: Request) -> Actor:
     return actor
 
 
-def _policy(body: Body, *, name: str = "") -> Policy:
-    read = parse_policy_document if body.is_yaml else policy_from_json  # what is sent as JSON must be JSON
-    policy = read(body.text, envelope_required=False)
+def _policy(body: Body, *, name: str = "", force: bool = False) -> Policy:
+    """The policy in a body. Raises DocumentInvalid with all its problems and, but for `force`, those with the fleet."""
+    read = tree_of_text if body.is_yaml else tree_of_json  # what is sent as JSON must be JSON
+    tree = read(body.text)
+    draft = read_policy(tree, envelope_required=False)
+    if draft.problems:
+        fleet = () if force else deployment_check_of_draft(draft, config=configuration()).problems
+        found = [*draft.problems, *fleet]
+        raise DocumentInvalid(with_lines(found, tree) if body.is_yaml else found)
+    policy = draft.policy()
     if name and policy.name != name:
         message = f"The document names '{policy.name}', the address '{name}'. A policy keeps its name."
         raise DocumentInvalid([Problem(path="name", message=message, code="other_name")])
@@ -236,7 +255,7 @@ def _based_on(request: Request) -> int | None:
         return None
     found = _ENTITY_TAG.fullmatch(tag)
     if found is None:
-        message = 'takes the number of one version, such as "3".'
+        message = 'Takes the number of one version, such as "3".'
         raise DocumentInvalid([Problem(path="If-Match", message=message, code="invalid")])
     return int(found[1])
 
