@@ -205,8 +205,14 @@ def unknown_field(key: str, known: Iterable[str]) -> str:
 
 def suggestion(key: str, known: Iterable[str]) -> str:
     """The question whether one of the known names is meant, after a blank; empty where none is near."""
+    near = nearest(key, known)
+    return f" Did you mean {near}?" if near else ""
+
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """The known name that is nearest, in any letter case; empty where none is near."""
     if len(key) > 60:
         return ""
     names = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(key.casefold().replace("_", ""), names, n=1, cutoff=0.8)
-    return f" Did you mean {names[close[0]]}?" if close else ""
+    return names[close[0]] if close else ""

@@ -128,7 +128,13 @@ def answer_exception(error: Exception, context: dict[str, Any]) -> Response:
         found = tuple(
             Problem(path=each.field, message=each.message, code="invalid") for each in error.problems
         )
-        return refusal(400, "invalid", _summary(found), problems=found)
+        # Their messages name the field themselves.
+        message = (
+            str(error)
+            if len(found) == 1
+            else _summary([dataclasses.replace(each, path="") for each in found])
+        )
+        return refusal(400, "invalid", message, problems=found)
     if isinstance(error, Unavailable):
         return refusal(503, "unavailable", str(error), headers={"Retry-After": str(error.retry_after)})
     for kind in type(error).__mro__:

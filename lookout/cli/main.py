@@ -124,8 +124,15 @@ def _tell(error: TackError) -> None:
         click.echo("Name a token with TACK_TOKEN or --token-file.", err=True)
 
 
-def _untold(error: Refused) -> list[Problem]:
+def _untold(error: Refused) -> list[str]:
     """The problems that the sentence does not tell already."""
     if len(error.problems) == 1 and error.problems[0].message in str(error):
         return []
-    return [problem for problem in error.problems if str(problem) not in str(error)]
+    return [told for told in map(_told, error.problems) if told not in str(error)]
+
+
+def _told(problem: Problem) -> str:
+    """Problems of filters name the field themselves."""
+    name = problem.path.rstrip("!^*?<>")
+    names_it = name and (problem.message.startswith(f"{name} ") or f"'{name}'" in problem.message)
+    return problem.message if names_it else str(problem)

@@ -118,3 +118,11 @@ def test_a_filter_that_means_nothing_is_told_with_what_it_takes(server: SmallSer
     said = tack("get", "runs", "state=odd")
     assert said.code == 1
     assert message in said.err
+
+
+def test_problems_of_filters_name_their_field_once(server: SmallServer, tack: Tack) -> None:
+    first, second = "There is no filter 'quue'. Did you mean queue?", "state takes = !=, not >."
+    problems = [{"path": "quue", "message": first}, {"path": "state", "message": second}]
+    server.on("GET jobs", refusal(400, "invalid", f"There are 2 problems. The first: {first}", problems))
+    said = tack("get", "jobs", "quue=a", "state>b")
+    assert said.err == f"Error: There are 2 problems. The first: {first}\n  {second}\n"
