@@ -43,7 +43,7 @@ class Selection:
     def wanted(self) -> JobFilter:
         """What the filter says. Raises Invalid."""
         try:
-            return job_filter_of(self.filter)
+            return job_filter_of(self.filter, from_form=False)
         except FilterInvalid as error:
             raise Invalid(str(error), path="filter") from error
 

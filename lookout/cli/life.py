@@ -64,6 +64,8 @@ def _chosen(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _jobs(ids: tuple[str, ...], options: dict[str, Any]) -> Sequence[str] | JobSelection:
+    if not all(text.strip() for text in options["filters"]):
+        raise click.UsageError("The filter is empty. Leave it out, or say which jobs are meant.")
     selection = JobSelection(
         queue=options["queue"],
         job_set_id=options["job_set"],

@@ -11,7 +11,10 @@ from lookout.wire.history import Filters, as_query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSelection:
-    """Jobs of a queue, with a run on an executor, or of filters. All that is named must hold."""
+    """Jobs of a queue, with a run on an executor, or of filters. All that is named must hold.
+
+    Raises ValueError for a filter without a value, which would mean more jobs than it says.
+    """
 
     queue: str = ""
     job_set_id: str = ""
@@ -20,6 +23,12 @@ class JobSelection:
     states: tuple[str, ...] = ()
     priority_classes: tuple[str, ...] = ()
     filters: Filters = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError."""
+        for name, values in as_query(self.filters).items():
+            if not values:
+                raise ValueError(f"The filter {name} has no value.")
 
     @property
     def json(self) -> dict[str, Any]:

@@ -138,7 +138,8 @@ def _time(text: str) -> datetime | Ago:
     moment = _day(text) or datetime.fromisoformat(text)
     if moment.year not in _YEARS:
         raise ValueError(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    # The database takes no offset of sixteen hours or more.
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _day(text: str) -> datetime | None:

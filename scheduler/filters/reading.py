@@ -1,13 +1,14 @@
 """From the names and values of an address to a filter, and back. Every problem is told at once."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
 from scheduler.filters.conditions import Condition, DecisionFilter, Filter, JobFilter, Match, RunFilter, Scope
 from scheduler.filters.fields import DECISIONS, JOBS, RUNS, FilterField, Grammar
 from scheduler.filters.kinds import Kind, Value, read_value, written_value
+from scheduler.filters.strange import said_of_strange
 
 MOST_CONDITIONS = 40
 """Of one filter."""
@@ -42,9 +43,12 @@ type Pair = tuple[str, str]
 """A name and a value, as an address has them."""
 
 
-def job_filter_of(asked: str | Iterable[Pair]) -> JobFilter:
-    """The jobs meant by an address's text (`queue=nightly&node.last!=gpu-07`) or pairs. Raises FilterInvalid."""
-    return JobFilter(_conditions(JOBS, asked))
+def job_filter_of(asked: str | Iterable[Pair], *, from_form: bool = True) -> JobFilter:
+    """The jobs meant by an address's text (`queue=nightly&node.last!=gpu-07`) or pairs. Raises FilterInvalid.
+
+    A form sends what was left empty as well, `queue=`, which asks nothing; where none sends it, it is refused.
+    """
+    return JobFilter(_conditions(JOBS, asked, from_form=from_form))
 
 
 def run_filter_of(asked: str | Iterable[Pair]) -> RunFilter:
@@ -75,6 +79,9 @@ class _Sign:
     negated: bool
 
 
+_IS = _Sign(match=Match.EQUALS, negated=False)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Said:
     """One parameter, taken apart."""
@@ -90,15 +97,16 @@ class _Wrong(Exception):
     """A problem, said where it is found."""
 
 
-def _conditions(grammar: Grammar, asked: str | Iterable[Pair]) -> tuple[Condition, ...]:
+def _conditions(
+    grammar: Grammar, asked: str | Iterable[Pair], *, from_form: bool = True
+) -> tuple[Condition, ...]:
     pairs = parse_qsl(asked, keep_blank_values=True) if isinstance(asked, str) else asked
-    # A form sends what was left empty as well; it asks nothing.
-    said = [part for part in map(_taken_apart, pairs) if part.value]
     problems: list[FilterProblem] = []
     found: list[Condition] = []
-    for parts in _together(said):
+    for parts in _together(map(_taken_apart, pairs)):
         try:
-            found.append(_condition(grammar, parts))
+            if said := _with_values(grammar, parts, from_form=from_form):
+                found.append(_condition(grammar, said))
         except _Wrong as error:
             problems.append(FilterProblem(field=parts[0].given[:_SHOWN], message=str(error)))
     if len(found) + len(problems) > MOST_CONDITIONS:
@@ -128,7 +136,17 @@ def _taken_apart(pair: Pair) -> _Said:
     return _Said(given=given, name=signs["name"], sign=sign, value=value.strip())
 
 
-def _together(said: Sequence[_Said]) -> Iterator[list[_Said]]:
+def _with_values(grammar: Grammar, said: list[_Said], *, from_form: bool) -> list[_Said]:
+    """Those that ask something. Raises _Wrong: what is misspelt may look as if it had been left empty."""
+    if left_empty := [part for part in said if not part.value]:
+        part = left_empty[0]
+        field, _ = _named(grammar, part.name)
+        if not from_form or part.sign != _IS:
+            raise _Wrong(f"{part.given[:_SHOWN]} has no value. It takes {field.takes}.")
+    return [part for part in said if part.value]
+
+
+def _together(said: Iterable[_Said]) -> Iterator[list[_Said]]:
     """The parameters that make one condition: any of their values."""
     groups: dict[tuple[str, _Sign], list[_Said]] = {}
     for part in said:
@@ -140,7 +158,7 @@ def _condition(grammar: Grammar, said: list[_Said]) -> Condition:
     name, sign = said[0].name, said[0].sign
     field, key = _named(grammar, name)
     if sign.match not in field.matches or (sign.negated and not field.can_be_negated(sign.match)):
-        raise _Wrong(f"{name[:_SHOWN]} takes {' '.join(field.signs)}, not {_written(sign)}")
+        raise _Wrong(f"{name[:_SHOWN]} takes {' '.join(field.signs)}, not {_written(sign)}.")
     texts = list(dict.fromkeys(part.value for part in said))
     most = 1 if field.is_search or sign.match.is_comparison or sign.match is Match.EXISTS else MOST_VALUES
     if len(texts) > most:
@@ -179,23 +197,8 @@ def _named(grammar: Grammar, name: str) -> tuple[FilterField, str]:
     scope = Scope(rest) if rest in (Scope.ANY, Scope.LAST) else None
     field = grammar.field(head if scope else name, scope or Scope.OWN)
     if field is None or field.is_keyed:
-        raise _Wrong(_unknown(grammar, name, head))
+        raise _Wrong(said_of_strange(grammar, name))
     return field, ""
-
-
-def _unknown(grammar: Grammar, name: str, head: str) -> str:
-    if (keyed := grammar.field(name)) and keyed.is_keyed:
-        return f"{name} takes a key: {keyed.shown_name}."
-    if grammar.field(name, Scope.ANY):
-        return f"{name} is said of runs: ask for {name}.any, of some run, or {name}.last, of the last one."
-    if head != name and (grammar.field(head) or grammar.field(head, Scope.ANY)):
-        return f"There is no filter '{name[:_SHOWN]}', only {_spelled(grammar, head)}."
-    known = ", ".join(dict.fromkeys(field.name for field in grammar.fields.values()))
-    return f"There is no filter '{name[:_SHOWN]}'. The filters of {grammar.things} are {known}."
-
-
-def _spelled(grammar: Grammar, head: str) -> str:
-    return " and ".join(field.shown_name for field in grammar.fields.values() if field.name == head)
 
 
 def _written(sign: _Sign) -> str:

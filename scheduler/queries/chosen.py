@@ -78,9 +78,12 @@ def lock_selected(selection: Selection, *, verb: QueueVerb, actor: Actor, beside
             _refuse_elsewhere(wanted, allowed, verb, actor)
             wanted &= Q(queue__in=allowed)  # others may come between the two statements
         ids = list(Job.objects.filter(wanted).values_list("id", flat=True)[:BATCH])
-    # They may have moved on before they were locked: what is asked of them must still hold.
-    jobs = _locked(Job.objects.filter(wanted, id__in=among(map(uuid_of, ids))))
-    return Chosen(list(jobs), selected=str(selection), more=len(ids) == BATCH)
+    found = Job.objects.filter(wanted, id__in=among(map(uuid_of, ids)))
+    locked = list(_locked(found))
+    # They may have moved on before they were locked, and what is asked of their runs must still hold as well. That
+    # takes a statement of its own: of what it reads in other tables, one that waited sees what there was before.
+    still = set(found.values_list("id", flat=True))
+    return Chosen([job for job in locked if job.id in still], selected=str(selection), more=len(ids) == BATCH)
 
 
 def ids_in(selection: Selection, besides: Q) -> tuple[str, ...]:

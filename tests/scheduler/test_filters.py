@@ -68,6 +68,10 @@ def test_an_address_is_a_filter(asked: str, expected: list[Condition]) -> None:
 @pytest.mark.parametrize(
     ("asked", "field", "told"),
     [
+        ("category.any~oom", "category.any~oom", "There is no filter 'category.any~oom', only"),
+        ("nonsense=", "nonsense", "There is no filter 'nonsense'."),
+        ("retries>", "retries>", "retries> has no value. It takes a whole number"),
+        ("node.last!=", "node.last!", "node.last! has no value."),
         ("colour=red", "colour", "There is no filter 'colour'. The filters of jobs are id, queue,"),
         ("node=x", "node", "node is said of runs: ask for node.any, of some run, or node.last, of the last one."),
         ("node.first=x", "node.first", "There is no filter 'node.first', only node.last and node.any."),
@@ -105,6 +109,19 @@ def test_nonsense_is_told_with_the_field_and_what_it_takes(asked: str, field: st
         job_filter_of(asked)
     assert told in caught.value.problems[0].message
     assert caught.value.problems[0].field == field
+
+
+@pytest.mark.parametrize("asked", ["queue=", "queue=nightly&node.last=", "priority", "queue=a&queue="])
+def test_what_is_left_empty_is_refused_where_no_form_sends_it(asked: str) -> None:
+    job_filter_of(asked)
+    with pytest.raises(FilterInvalid, match="has no value"):
+        job_filter_of(asked, from_form=False)
+
+
+def test_a_time_may_have_any_offset_there_is() -> None:
+    (condition,) = job_filter_of("submitted>=2026-11-29T00:00:00-23:59")
+    assert condition.values == (datetime(2026, 11, 29, 23, 59, tzinfo=UTC),)
+    assert job_filter_of(text_of(JobFilter((condition,)))) == JobFilter((condition,))
 
 
 def test_runs_and_decisions_are_asked_about_themselves() -> None:

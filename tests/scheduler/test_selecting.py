@@ -1,17 +1,20 @@
 """Jobs chosen by queue, job set, states, executor or node: what is meant, in batches, and by whom."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.actors import Actor, NotPermitted
 from scheduler.cancelling import Cancelled, cancel_selected
 from scheduler.errors import Invalid, NotFound
+from scheduler.executors.protocol import Report, ReportState
 from scheduler.models import Change, Event, Job, Run
 from scheduler.queries import chosen
+from scheduler.reporting import record_reports
 from scheduler.selection import OPEN_JOB_STATES, Selection
 from scheduler.states import TERMINAL_JOB_STATES, JobState, RunState
 from tests.factories import make_executor, make_job, make_queue, make_run
@@ -99,6 +102,36 @@ def test_a_filter_that_means_jobs_of_other_peoples_queues_is_refused_and_nothing
     assert cancel(alice, filter="owner=carol&queue!=his").cancelled == (jobs[1].id,)
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("named", [{"executor": "local"}, {"filter": "category.any!=oom"}])
+def test_what_was_asked_must_still_hold_once_the_jobs_are_locked(olga: Actor, named: dict[str, str]) -> None:
+    run = make_run(make_job(), executor=make_executor("local"))
+
+    def cancel_meanwhile() -> Cancelled:
+        try:
+            return cancel(olga, **named)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as others:
+        with transaction.atomic():
+            Job.objects.select_for_update().get()
+            waiting = others.submit(cancel_meanwhile)
+            while not blocked():
+                pass
+            failure = Report(run_id=str(run.id), state=ReportState.FAILED, category="oom", message="")
+            record_reports(executor="local", reports=[failure])
+        assert waiting.result() == Cancelled()
+    assert Job.objects.get().state == JobState.RUNNING
+
+
+def blocked() -> bool:
+    """Whether somebody waits for a lock."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
+
+
 def test_what_a_filter_means_of_jobs_that_are_ending_is_left_alone(
     olga: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +171,10 @@ def test_the_queues_people_clear_their_queue_and_only_operators_clear_an_executo
         ({"filter": "nonsense=1"}, "filter"),
         ({"queue": "nightly", "filter": "state=purple"}, "filter"),
         ({"filter": "queue=%00"}, "filter"),
+        ({"queue": "nightly", "filter": "category.any"}, "filter"),
+        ({"filter": "queue=nightly&category.any~oom"}, "filter"),
+        ({"filter": "queue=nightly&node.last="}, "filter"),
+        ({"filter": "queue=nightly&priority>="}, "filter"),
     ],
 )
 def test_what_names_no_jobs_is_refused_and_never_means_all(

@@ -26,12 +26,14 @@ class ChosenJobs:
     """Any of queued, leased, pending, running; none means all four."""
     priority_classes: Annotated[tuple[str, ...], AtMost(100)] = ()
     """Of any of these priority classes; none means all."""
-    filter: Annotated[str, AtMost(16_000)] = ""
+    filter: Annotated[str | None, AtMost(16_000)] = None
     """Jobs of this filter, as it stands in the address of a list of jobs: category.any=oom&node.last!=gpu-07."""
 
     @property
     def selection(self) -> Selection | None:
         """Where the jobs are; None where they are named. Raises Invalid for both at once, and for neither."""
+        if self.filter is not None and not self.filter.strip():
+            raise Invalid("The filter is empty. Leave it out, or say which jobs are meant.", path="filter")
         found = Selection(
             queue=self.queue,
             job_set=self.job_set_id,
@@ -39,7 +41,7 @@ class ChosenJobs:
             node=self.node,
             states=self.states,
             priority_classes=self.priority_classes,
-            filter=self.filter,
+            filter=self.filter or "",
         )
         if (self.job_ids is None) == (found == Selection()):
             raise Invalid("Name jobs by jobIds or say where they are, one of the two.", path="jobIds")
