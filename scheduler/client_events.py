@@ -60,22 +60,39 @@ def pod_name_of(job_id: str) -> str:
     return f"armada-{job_id}-0"
 
 
+MOST_TOLD = 4_096
+"""Characters of labels and annotations, names and values together, that travel with an event."""
+
+
 def submitted(job: AsSubmitted) -> dict[str, Any]:
-    """A job came. Its pod spec, which every reader of the job set would have to take with it, is read by its id."""
+    """A job came. What every reader of the job set would have to take with it is read by the job's id instead: the pod
+    spec, and annotations, then labels, that go beyond MOST_TOLD.
+    """
+    labels = _within(job.labels, MOST_TOLD)
+    annotations = _within(job.annotations, MOST_TOLD - _size(labels))
     told = {
         "id": job.job_id,
         "clientId": job.client_id,
         "jobSetId": job.job_set,
         "queue": job.queue,
         "namespace": job.namespace,
-        "labels": dict(job.labels),
-        "annotations": dict(job.annotations),
+        "labels": labels,
+        "annotations": annotations,
         "owner": job.owner,
         "priority": job.priority,
         "priorityClassName": job.priority_class,
         "created": wire_time(job.submitted_at),
     }
     return {"job": told}
+
+
+def _within(words: Mapping[str, str], most: int) -> dict[str, str]:
+    """All of them, or none where they are more."""
+    return dict(words) if _size(words) <= most else {}
+
+
+def _size(words: Mapping[str, str]) -> int:
+    return sum(len(name) + len(word) for name, word in words.items())
 
 
 def leased(*, executor: str, pool: str) -> dict[str, Any]:

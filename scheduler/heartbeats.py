@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
@@ -64,9 +64,10 @@ def _time(agent_time: str) -> datetime | None:
     """The agent's clock; None when it does not tell."""
     try:
         told = datetime.fromisoformat(agent_time)
-    except ValueError:
+        # The database takes no offset of sixteen hours or more.
+        return told.astimezone(UTC) if told.tzinfo else None
+    except (ValueError, OverflowError):
         return None
-    return told if told.tzinfo else None
 
 
 def _told(node: NodeDescription) -> dict[str, Any]:

@@ -45,13 +45,19 @@ def _fill_batch(connection: Any, after: object) -> Sequence[Any]:
         return ids
 
 
-def _known(name: str, column: str) -> AddIndexConcurrently:
+def _made_anew(index: models.Index) -> list[Any]:
+    """What an attempt that was stopped has left of it goes first."""
+    return [
+        migrations.RunSQL(f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}", migrations.RunSQL.noop),
+        AddIndexConcurrently("job", index),
+    ]
+
+
+def _known(name: str, column: str) -> models.Index:
     """An index of the jobs that have a value, newest first."""
     newest = [models.OrderBy(models.F(key), descending=True) for key in ("submitted_at", "id")]
     condition = models.Q((f"{column}__isnull", False))
-    return AddIndexConcurrently(
-        "job", models.Index(models.F(column), *newest, condition=condition, name=name)
-    )
+    return models.Index(models.F(column), *newest, condition=condition, name=name)
 
 
 class Migration(migrations.Migration):
@@ -63,11 +69,10 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunPython(fill, migrations.RunPython.noop),
-        _known("job_by_last_node", "last_node"),
-        _known("job_by_last_executor", "last_executor"),
-        _known("job_by_last_category", "last_category"),
-        AddIndexConcurrently(
-            "job",
+        *_made_anew(_known("job_by_last_node", "last_node")),
+        *_made_anew(_known("job_by_last_executor", "last_executor")),
+        *_made_anew(_known("job_by_last_category", "last_category")),
+        *_made_anew(
             models.Index(
                 condition=models.Q(("state", "failed")),
                 fields=["queue"],

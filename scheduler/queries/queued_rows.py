@@ -23,7 +23,8 @@ _COLUMNS = """queue_id, id::text, version, priority_class, priority, submitted_a
               gang_id, gang_cardinality, gang_uniformity_label"""
 
 # Each queue's classes are found by their index, and of each no more is read than may be looked at. Jobs of a queue
-# that ask for the same have the same shape, which is told of the first of them only. Shapes are told apart by a hash:
+# that ask for the same have the same shape, which is told of the first of them only. Members of gangs are counted
+# apart: a gang may wait for others of its own while a job that is alone has room. Shapes are told apart by a hash:
 # each round has a seed of its own, so that nobody can make two jobs share one, and chance not twice.
 _WAITING = f"""
     WITH RECURSIVE class AS (
@@ -45,7 +46,8 @@ _WAITING = f"""
            SELECT job.*,
                   row_number() OVER (ORDER BY coalesce(rank.priority, 0) DESC, job.priority, submitted_at, id) AS turn,
                   count(*) OVER () > %(lookback)s AS is_cut,
-                  row_number() OVER (PARTITION BY shape ORDER BY job.priority, submitted_at, id) AS nth
+                  row_number() OVER (PARTITION BY shape, gang_id <> ''
+                                     ORDER BY job.priority, submitted_at, id) AS nth
              FROM unnest(queue.classes) AS class(name)
         LEFT JOIN unnest(%(classes)s::text[], %(priorities)s::int[]) AS rank(name, priority) USING (name)
        CROSS JOIN LATERAL (

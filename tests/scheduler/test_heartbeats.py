@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -28,6 +29,22 @@ def beat(executor: str, *nodes: NodeDescription) -> None:
 def node(name: str, *, labelled: bool = True, memory_bytes: int = 1 << 30) -> NodeDescription:
     labels = {HOSTNAME: name} if labelled else {}
     return NodeDescription(name=name, labels=labels, cpu_millicores=1_000, memory_bytes=memory_bytes)
+
+
+@pytest.mark.parametrize("offset", ["+16:00", "-23:59", "+00:00"])
+def test_a_clock_of_any_offset_is_compared(offset: str) -> None:
+    now = datetime.now(datetime.strptime(offset, "%z").tzinfo).isoformat()
+    record_heartbeat(
+        Heartbeat(executor="local", pool="default", version="", agent_time=now, nodes=()), config=CONFIG
+    )
+    assert abs(Executor.objects.get().clock_skew_seconds) < 60
+
+
+@pytest.mark.parametrize("agent_time", ["0001-01-01T00:00:00+16:00", "yesterday", "", "2026-11-29T00:00:00"])
+def test_a_time_that_cannot_be_is_no_clock(agent_time: str) -> None:
+    heartbeat = Heartbeat(executor="local", pool="default", version="", agent_time=agent_time, nodes=())
+    record_heartbeat(heartbeat, config=CONFIG)
+    assert Executor.objects.get().clock_skew_seconds == 0
 
 
 def written(executor: str, *nodes: NodeDescription) -> Sequence[Any]:

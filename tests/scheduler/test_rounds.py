@@ -419,3 +419,21 @@ def test_a_job_goes_only_to_executors_that_act_on_all_it_asks_for() -> None:
         "None of 2 nodes fits: 1 takes no new runs; 1 does not act on spec.hostNetwork."
     )
     assert run_round(pool="other", config=CONFIG).placed == 1
+
+
+@pytest.mark.parametrize(("gangs", "cardinality", "members"), [(2, 4, 3), (1, 4, 4), (1, 5, 5)])
+def test_a_job_starts_though_gangs_of_equal_jobs_wait_for_room_or_members(
+    gangs: int, cardinality: int, members: int
+) -> None:
+    make_executor("local")  # two nodes of two cores
+    for gang in range(gangs):
+        for _ in range(members):
+            make_job(
+                gang_id=f"gang-{gang}",
+                gang_cardinality=cardinality,
+                gang_uniformity_label="kubernetes.io/hostname",
+                cpu_request_millicores=1_000,
+            )
+    alone = make_job(cpu_request_millicores=1_000)
+    assert run_round(pool="default", config=CONFIG).placed == 1
+    assert Run.objects.get().job_id == alone.id

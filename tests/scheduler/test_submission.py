@@ -79,6 +79,14 @@ def test_jobs_are_answered_and_go_in_the_order_of_the_file() -> None:
     assert list(in_turn) == [f"c{number}" for number in range(30)]
 
 
+def test_long_annotations_stay_with_the_job_and_out_of_every_stream() -> None:
+    make_queue("nightly")
+    submit(items(annotations={"a": "b" * 4_095}, labels={"c": "d"}))
+    told = Event.objects.get(kind="submitted").payload["job"]
+    assert (told["labels"], told["annotations"]) == ({"c": "d"}, {})
+    assert Job.objects.get().annotations == {"a": "b" * 4_095}
+
+
 def test_one_and_five_hundred_jobs_take_the_same_number_of_statements() -> None:
     make_queue()
     make_executor()
