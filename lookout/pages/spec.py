@@ -6,7 +6,8 @@ from typing import Any
 import yaml
 
 _ORDER = (
-    "name", "image", "command", "args", "workingDir", "env", "value", "resources", "limits", "requests",
+    "priority", "namespace", "labels", "annotations", "name", "image", "command", "args", "workingDir", "env",
+    "value", "resources", "limits", "requests",
     "activeDeadlineSeconds", "terminationGracePeriodSeconds", "restartPolicy", "nodeSelector", "initContainers",
     "containers", "volumes",
 )  # fmt: skip

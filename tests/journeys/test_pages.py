@@ -101,8 +101,29 @@ def test_the_list_of_jobs_fits_a_laptop_with_long_names_and_all_else(
     Job.objects.update(memory_limit_bytes=1536 * MEBI)
     signed_in.set_viewport_size({"width": 1280, "height": 800})
     signed_in.goto(f"{live_server.url}/jobs")
-    expect(signed_in.get_by_role("columnheader")).to_have_count(11)
+    expect(signed_in.get_by_role("columnheader")).to_have_count(12)
     assert signed_in.locator("[data-first]").evaluate("list => list.scrollWidth") <= 1280
+    signed_in.get_by_text("Columns").click()
+    expect(signed_in.get_by_text("In state, no room here")).to_be_visible()
+    signed_in.get_by_role("button", name="Show").click()
+    expect(signed_in).to_have_url(f"{live_server.url}/jobs")
+
+
+def test_the_form_of_a_filter_offers_what_its_field_takes(signed_in: Page, live_server: LiveServer) -> None:
+    signed_in.keyboard.press("f")
+    field = signed_in.get_by_label("Filter by")
+    field.select_option("memory")
+    expect(signed_in.get_by_label("Compared").get_by_role("option")).to_have_count(6)
+    expect(field).to_be_focused()
+    signed_in.get_by_label("Value").fill("much")
+    signed_in.get_by_label("Value").press("Enter")
+    expect(
+        signed_in.get_by_text("memory takes an amount such as 512Mi or 2G; 'much' is none.")
+    ).to_be_visible()
+    signed_in.get_by_label("Compared").select_option("above")
+    signed_in.get_by_label("Value").fill("1Mi")
+    signed_in.get_by_label("Value").press("Enter")
+    expect(signed_in).to_have_url(f"{live_server.url}/jobs?memory%3E1Mi=")
 
 
 def test_the_story_is_followed_from_the_list_to_the_job(signed_in: Page) -> None:
