@@ -18,6 +18,8 @@ MAX_POLICIES = 100
 
 _NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _NAME_SAYS = "letters, digits, dashes, dots and underscores, beginning and ending with a letter or digit"
+READ_ONLY = ("jobs", "cordonedBy", "cordonReason")
+"""What answers have besides."""
 _SHAPE: Shape = {
     "apiVersion": FREE,
     "kind": FREE,
@@ -29,7 +31,7 @@ _SHAPE: Shape = {
     "cordoned": FREE,
     "labels": FREE,
     "retryPolicies": FREE,
-    "jobs": FREE,
+    **dict.fromkeys(READ_ONLY, FREE),
     "resourceLimits": FREE,
     "resourceLimitsByPriorityClassName": FREE,
     "labelsDeprecated": FREE,
@@ -78,14 +80,15 @@ class QueueSpec:
 def parse_queue(document: object) -> QueueSpec:
     """The queue of an object that was read from YAML or JSON. Raises DocumentInvalid with every problem.
 
-    The read-only `jobs` of an answer may stay in it and means nothing.
+    What is READ_ONLY of an answer may stay in it and means nothing.
     """
     problems = Problems()
     queue = Fields(plain_copy(document, _SHAPE, problems) or {}, "", problems)
     problems.raise_any()
     _read_kind(queue)
     queue.refuse(_ABSENT)
-    queue.take("jobs")
+    for name in READ_ONLY:
+        queue.take(name)
     spec = QueueSpec(
         name=queue.text("name", most=63, required=True, pattern=_NAME, says=_NAME_SAYS),
         priority_factor=queue.number("priorityFactor", least=1, most=1e9, default=1.0),

@@ -1,6 +1,6 @@
 """Commands for queues: create, update, delete, get; and what `create -f` and `apply -f` do with one."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -9,7 +9,7 @@ import click
 
 from lookout.cli import words
 from lookout.cli.files import LoadedFile
-from lookout.cli.printing import print_as, print_yaml, say, without_zeros
+from lookout.cli.printing import one_line, print_as, print_yaml, say, without_zeros
 from lookout.cli.queue_files import API_VERSION, KIND, queue_spec
 from lookout.cli.words import Writing
 from lookout.client import Client, Invalid, NotFound, Problem, Queue
@@ -183,7 +183,9 @@ def delete_command(name: str) -> None:
 @words.output_option("yaml", "json")
 def get_command(name: str, form: str) -> None:
     """Print a queue as a document that `create -f` takes."""
-    print_as(form, HEAD | fields_of(words.client().queue(name)))
+    queue = words.client().queue(name)
+    print_as(form, HEAD | fields_of(queue))
+    _tell_of_cordons([queue])
 
 
 @words.get.command("queues")
@@ -202,17 +204,27 @@ def get_command(name: str, form: str) -> None:
 def list_command(names: tuple[str, ...], match_labels: list[str], form: str, **only: bool) -> None:
     """Print queues: all, or those named, labelled, cordoned."""
     chosen = [
-        fields_of(queue)
+        queue
         for queue in words.client().queues()
         if is_chosen(queue, names=names, labels=match_labels, only_cordoned=only["only_cordoned"])
         != only["inverse"]
     ]
+    documents = [fields_of(queue) for queue in chosen]
     if form == "json":
-        print_as(form, HEAD | {"queues": chosen})
-        return
-    print_yaml(HEAD)
-    click.echo("---")
-    print_yaml(chosen)
+        print_as(form, HEAD | {"queues": documents})
+    else:
+        print_yaml(HEAD)
+        click.echo("---")
+        print_yaml(documents)
+    _tell_of_cordons(chosen)
+
+
+def _tell_of_cordons(queues: Sequence[Queue]) -> None:
+    """Who closed which and why, beside what is printed for programs."""
+    for queue in queues:
+        if queue.cordoned and queue.cordoned_by:
+            why = f": {queue.cordon_reason}" if queue.cordon_reason else ""
+            say(one_line(f"Queue {queue.name} is cordoned by {queue.cordoned_by}{why}"), err=True)
 
 
 def is_chosen(queue: Queue, *, names: tuple[str, ...], labels: list[str], only_cordoned: bool) -> bool:

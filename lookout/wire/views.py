@@ -233,6 +233,8 @@ class Queue:
     group_owners: tuple[str, ...] = ()
     permissions: tuple[Any, ...] = ()
     cordoned: bool = False
+    cordoned_by: str = ""
+    cordon_reason: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     retry_policies: tuple[str, ...] = ()
     jobs: Mapping[str, int] = field(default_factory=dict)

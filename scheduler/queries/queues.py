@@ -3,15 +3,27 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from django.db.models import Count
 
 from scheduler.actors import QueueVerb
 from scheduler.errors import NotFound
 from scheduler.fields import is_line
-from scheduler.models import Job, Queue, QueuePolicy
+from scheduler.models import Change, Job, Queue, QueuePolicy
 from scheduler.queuefile import Grant, QueueSpec, Subject
-from scheduler.states import ACTIVE_JOB_STATES, TERMINAL_JOB_STATES, JobState
+from scheduler.states import ACTIVE_JOB_STATES, TERMINAL_JOB_STATES, ChangeKind, JobState
+
+
+class Cordon(NamedTuple):
+    """Who closed a queue, and why where they said so."""
+
+    by: str = ""
+    reason: str = ""
+
+
+OPEN = Cordon()
+_CLOSING = (ChangeKind.CREATE_QUEUE, ChangeKind.UPDATE_QUEUE, ChangeKind.CORDON_QUEUE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +35,8 @@ class QueueRow:
     """In order of precedence; the first decides."""
     jobs: Mapping[JobState, int] = field(default_factory=dict)
     """Every state, also those with none."""
+    cordon: Cordon = OPEN
+    """Empty where it is not cordoned."""
 
     @property
     def name(self) -> str:
@@ -50,7 +64,7 @@ class QueueRow:
 
 
 def queue_rows() -> list[QueueRow]:
-    """Every queue by name, in three queries."""
+    """Every queue by name, in four queries."""
     return _rows(list(Queue.objects.order_by("name")))
 
 
@@ -97,7 +111,20 @@ def _rows(queues: list[Queue]) -> list[QueueRow]:
     states = Job.objects.filter(queue__in=names).values_list("queue_id", "state")
     for queue, state, count in states.order_by("queue_id", "state").annotate(count=Count("id")):
         counted[queue][JobState(state)] = count
+    cordons = _cordons([queue.name for queue in queues if queue.cordoned])
     return [
-        QueueRow(queue=queue, retry_policies=attached.get(queue.name, ()), jobs=counted[queue.name])
+        QueueRow(
+            queue=queue,
+            retry_policies=attached.get(queue.name, ()),
+            jobs=counted[queue.name],
+            cordon=cordons.get(queue.name, OPEN),
+        )
         for queue in queues
     ]
+
+
+def _cordons(queues: Collection[str]) -> dict[str, Cordon]:
+    """Queue → its cordon, as the change log tells it: the last change that closed it."""
+    closing = Change.objects.filter(subject__in=queues, kind__in=_CLOSING, after__cordoned=True)
+    last = closing.exclude(before__cordoned=True).order_by("subject", "-id").distinct("subject")
+    return {queue: Cordon(by, why) for queue, by, why in last.values_list("subject", "actor", "note")}

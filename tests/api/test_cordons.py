@@ -23,7 +23,11 @@ def test_a_queue_is_closed_and_opened(olga: Caller) -> None:
     closed = olga.put("v1/queues/nightly/cordon", {"cordoned": True, "reason": "month end"})
     assert (closed.status, closed.body["cordoned"], closed.body["labels"]) == (200, True, {"team": "night"})
     assert Change.objects.get().note == "month end"
-    assert olga.put("v1/queues/nightly/cordon", {"cordoned": False}).body["cordoned"] is False
+    assert (closed.body["cordonedBy"], closed.body["cordonReason"]) == ("olga", "month end")
+    sent_back = olga.put("v1/queues/nightly", closed.body | {"priorityFactor": 2})
+    assert (sent_back.status, sent_back.body["cordonReason"]) == (200, "month end")
+    opened = olga.put("v1/queues/nightly/cordon", {"cordoned": False}).body
+    assert (opened["cordoned"], opened["cordonedBy"], opened["cordonReason"]) == (False, "", "")
 
 
 def test_an_executor_says_who_closed_it_and_why(olga: Caller) -> None:
@@ -69,5 +73,5 @@ def test_a_silent_executor_is_taken_away_and_one_that_calls_is_not(olga: Caller)
     assert olga.delete("v1/executors/demo").status == 200
     refused = olga.delete("v1/executors/local")
     assert refused.status == 409
-    assert "Stop its agent" in refused.body["error"]["message"]
+    assert "Stop it first" in refused.body["error"]["message"]
     assert [each["name"] for each in olga.get("v1/executors").body["executors"]] == ["local"]

@@ -34,11 +34,12 @@ def test_a_queue_comes_back_as_it_was_written(olga: Caller) -> None:
     made = olga.post("v1/queues", NIGHTLY)
     assert made.status == 201
     jobs = made.body.pop("jobs")
-    assert made.body == NIGHTLY
+    cordon = {"cordonedBy": "olga", "cordonReason": ""}
+    assert made.body == NIGHTLY | cordon
     assert set(jobs.values()) == {0}
     assert "queued" in jobs
     read = olga.get("v1/queues/nightly")
-    assert read.body == NIGHTLY | {"jobs": jobs}
+    assert read.body == NIGHTLY | cordon | {"jobs": jobs}
     assert olga.get("v1/queues").body == {"queues": [read.body]}
 
 

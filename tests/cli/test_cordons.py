@@ -3,6 +3,7 @@
 from typing import Any
 
 from lookout.client import Client
+from tests.cli.answers import queue_view
 from tests.cli.conftest import Tack
 from tests.cli.small_server import TOKEN, SmallServer, refusal
 
@@ -25,6 +26,16 @@ def test_a_queue_and_an_executor_are_cordoned_with_a_reason(server: SmallServer,
         {"cordoned": True, "reason": "month end"},
         {"cordoned": True, "reason": ""},
     ]
+
+
+def test_queues_are_shown_with_who_cordoned_them_and_why(server: SmallServer, tack: Tack) -> None:
+    closed = queue_view("nightly", cordoned=True, cordonedBy="olga", cordonReason="month end")
+    server.on("GET queues", {"queues": [closed, queue_view("weekly")]})
+    server.on("GET queues/nightly", closed)
+    for words in (("get", "queues"), ("get", "queue", "nightly")):
+        said = tack(*words)
+        assert said.err == "Queue nightly is cordoned by olga: month end\n"
+        assert "month end" not in said.out
 
 
 def test_a_node_is_found_by_its_name(server: SmallServer, tack: Tack) -> None:

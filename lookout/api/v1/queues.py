@@ -58,6 +58,10 @@ class QueueBody:
     """In order of precedence; the first decides."""
     jobs: dict[str, int] = dataclasses.field(default_factory=dict)
     """Means nothing here; allowed so that an answer can be edited and sent back."""
+    cordoned_by: str = ""
+    """Likewise."""
+    cordon_reason: str = ""
+    """Likewise: it is said with the request that cordons."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +74,9 @@ class QueueView:
     group_owners: tuple[str, ...]
     permissions: tuple[GrantView, ...]
     cordoned: bool
+    """It takes jobs and starts none."""
+    cordoned_by: str
+    cordon_reason: str
     labels: dict[str, str]
     retry_policies: tuple[str, ...]
     """In order of precedence; the first decides."""
@@ -101,6 +108,8 @@ def queue_view(row: QueueRow) -> QueueView:
         group_owners=spec.group_owners,
         permissions=tuple(_grant_view(grant) for grant in spec.permissions),
         cordoned=spec.cordoned,
+        cordoned_by=row.cordon.by,
+        cordon_reason=row.cordon.reason,
         labels=dict(spec.labels),
         retry_policies=spec.retry_policies,
         jobs={str(state): row.jobs.get(state, 0) for state in JobState},
