@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from lookout.pages.bar import jobs_address
 from lookout.pages.shell import PageRequest, page
 from scheduler.errors import NotFound
+from scheduler.fields import is_line
 from scheduler.models import Job
 from scheduler.queries.jobs import find_job
 from scheduler.queries.names import queue_names
@@ -26,7 +27,7 @@ def find(request: PageRequest) -> HttpResponse:
         return redirect("job", job_id)
     if text in queue_names():
         return redirect("queue", text)
-    called = Job.objects.filter(queue__in=queue_names(), client_id=text).values_list("id", flat=True)[:2]
+    called = _ids_of_client_id(text)
     if len(called) == 1:
         return redirect("job", called[0])
     return redirect(jobs_address([("clientId" if called else "text", text)] if text else []))
@@ -47,3 +48,11 @@ def _job_id_of_part(text: str) -> str:
     """The one job a part of an id means; empty when there is none, or more than one."""
     found = Job.objects.filter(with_id_like(text)).values_list("id", flat=True)[:2]
     return found[0] if len(found) == 1 else ""
+
+
+def _ids_of_client_id(text: str) -> list[str]:
+    """At most two: each queue may have one."""
+    if not is_line(text):
+        return []
+    called = Job.objects.filter(queue__in=queue_names(), client_id=text)
+    return list(called.values_list("id", flat=True)[:2])

@@ -34,7 +34,8 @@ TEXTS = [
 PAGES = [
     "/jobs?queue={}", "/jobs?state={}", "/jobs?id={}", "/jobs?jobSet={}", "/jobs?category.any={}",
     "/jobs?category.last={}", "/jobs?text={}", "/jobs?cursor={}", "/jobs?{}=1", "/jobs?filter={}&value={}",
-    "/jobs?filter=queue&value={}", "/find?q={}", "/jobs/{}", "/jobs/{}/spec", "/jobs/{}/cancel", "/jobs/{}/reprioritize", "/jobs/{}/preempt",
+    "/jobs?filter=queue&value={}", "/filter-form?filter={}&match={}&value={}", "/find?q={}", "/jobs?columns={}&columns={}",
+    "/jobs/{}", "/jobs/{}/spec", "/jobs/{}/cancel", "/jobs/{}/reprioritize", "/jobs/{}/preempt",
     "/cancel-jobs?queue={}", "/reprioritize-jobs?queue=nightly&jobSet={}", "/preempt-jobs?queue=nightly&state={}", "/runs/{}/output",
     "/policies/{}", "/policies/{}/edit", "/policies/{}/delete", "/policies/oom-grow?version={}",
     "/policies/oom-grow?compare={}", "/policies/oom-grow/edit?from={}", "/queues/{}", "/queues/{}/edit",

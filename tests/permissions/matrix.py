@@ -171,6 +171,7 @@ ROWS = (
             rest("GET v1/events?queue={queue}&jobSet=set"),
             page("GET /", status=MOVED),
             page("GET /jobs"),
+            page("GET /filter-form"),
             page("GET /jobs/{job}"),
             page("GET /jobs/{job}/spec"),
             page("GET /jobs/{job}/cancel"),
