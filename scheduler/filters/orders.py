@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from policies.fields import suggestion
 from scheduler.filters.fields import DECISIONS, JOBS, RUNS
 from scheduler.filters.reading import FilterInvalid, FilterProblem
 
@@ -49,9 +50,10 @@ def order_of(text: str, things: str, otherwise: Order) -> Order:
     known = SORTS[things]
     strange = next((key.name for key in keys if key.name not in known), None)
     if strange is not None:
-        raise _refused(
-            f"sort takes {', '.join(known)}, each with - for the other way; '{strange[:_SHOWN]}' is none."
+        meant = suggestion(strange, known) or (
+            f" It takes {', '.join(known)}, each with - for the other way."
         )
+        raise _refused(f"sort takes no '{strange[:_SHOWN]}'.{meant}")
     if len(keys) > MOST_KEYS or len({key.name for key in keys}) < len(keys):
         raise _refused(f"sort takes at most {MOST_KEYS} different keys, such as sort={known[3]},-{known[0]}.")
     return keys or otherwise

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduler.filters import JOBS, RUNS, Grammar
+from scheduler.filters import JOBS, RUNS, FilterInvalid, Grammar, order_of
 from scheduler.filters.strange import said_of_strange
 
 
@@ -28,3 +28,8 @@ def test_names_are_told_as_they_can_be_written() -> None:
     )
     assert ("queue" in own, "annotation.KEY" in own, "exitCode" in own) == (True, True, False)
     assert {"exitCode", "node", "category"} <= set(of_runs.rstrip(".").split(", "))
+
+
+def test_an_order_that_may_be_meant() -> None:
+    with pytest.raises(FilterInvalid, match=r"^sort takes no 'submited'\. Did you mean submitted\?$"):
+        order_of("queue,-submited", JOBS.things, ())
