@@ -1,7 +1,7 @@
 """The list of jobs: which they are, how far they have come, and what ended them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
@@ -21,6 +21,7 @@ from lookout.pages.bar import (
     tally,
     with_added,
 )
+from lookout.pages.found import Found, found_of
 from lookout.pages.headings import (
     CHOICES,
     chosen_as,
@@ -33,7 +34,7 @@ from lookout.pages.headings import (
 from lookout.pages.job_lines import line_of
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
-from scheduler.errors import Invalid, NotFound, TooMuchAsked
+from scheduler.errors import Invalid, TooMuchAsked
 from scheduler.filters import (
     JOBS,
     FilterInvalid,
@@ -45,18 +46,14 @@ from scheduler.filters import (
     pairs_of,
 )
 from scheduler.filters.orders import NEWEST_JOBS
-from scheduler.models import Job
 from scheduler.models.clock import database_now
 from scheduler.queries.counting import BOUND
-from scheduler.queries.jobs import JobPage, StateCounts, find_job, job_rows, state_counts
-from scheduler.queries.keyset import Listing
+from scheduler.queries.jobs import StateCounts, state_counts
 from scheduler.queries.listings import NARROW, list_jobs
 from scheduler.queries.names import queue_names
-from scheduler.queries.newer import Newer, above
 from scheduler.queries.patience import within
 from scheduler.states import JobState
 
-PAGE_SIZE = 50
 EXPORT = "/api/v1/jobs/export"
 
 
@@ -76,7 +73,7 @@ def jobs(request: PageRequest) -> HttpResponse:
             look = {**look_of(query), "columns": chosen_as(shown, usual)}
             return redirect(jobs_address(filters_of(query), **look))
         with within(narrow=NARROW):
-            found = _found(request, list_jobs(wanted, order))
+            found = found_of(request, list_jobs(wanted, order))
             counts = state_counts(wanted)
     except (FilterInvalid, Invalid, TooMuchAsked) as error:
         return _refused(request, error)
@@ -118,19 +115,8 @@ def _refused(request: PageRequest, error: FilterInvalid | Invalid | TooMuchAsked
     return _show(request, wanted, context, status=400)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
-    page: JobPage
-    above: Newer | None
-    """What is above the page; None on the first."""
-    number: int = 1
-    """Of the first row in the whole list."""
-    came_in: int = 0
-    """Newer jobs held back, because the reader has scrolled down."""
-
-
 def _context(
-    request: PageRequest, wanted: JobFilter, order: Order, found: _Found, counts: StateCounts
+    request: PageRequest, wanted: JobFilter, order: Order, found: Found, counts: StateCounts
 ) -> dict[str, Any]:
     rows, now, look = found.page.rows, database_now(), look_of(request.GET)
     filters = filters_of(request.GET)
@@ -150,37 +136,6 @@ def _context(
         "first": rows[0].job.id if rows else "",
         "asks": asks_of_list(wanted, request.actor) if rows else [],
     }
-
-
-def _found(request: PageRequest, listing: Listing[Job]) -> _Found:
-    cursor = request.GET.get("cursor", "")
-    held = _held_back(request, listing) if not cursor else None
-    if held is not None and held.at_row:
-        return _Found(page=_page(listing, held.at_row), above=None, came_in=held.count)
-    page_found = _page(listing, cursor)
-    if not cursor or not page_found.rows:
-        return _Found(page=page_found, above=None)
-    first = listing.place_of(page_found.rows[0].job)
-    return _Found(
-        page=page_found,
-        above=above(listing, first, limit=PAGE_SIZE),
-        number=listing.count_above(first, most=BOUND + 1) + 1,
-    )
-
-
-def _page(listing: Listing[Job], cursor: str) -> JobPage:
-    jobs, rest = listing.page(limit=PAGE_SIZE, cursor=cursor)
-    return JobPage(rows=tuple(job_rows(jobs)), next=rest)
-
-
-def _held_back(request: PageRequest, listing: Listing[Job]) -> Newer | None:
-    """What comes before the first row a scrolled page shows, when it says which that is."""
-    first = request.headers.get("Tack-First", "")
-    try:
-        place = listing.find(find_job(first).id) if first else None
-    except NotFound:
-        return None
-    return above(listing, place, limit=PAGE_SIZE) if place else None
 
 
 def _show(
@@ -212,7 +167,7 @@ def _summary(wanted: JobFilter, counts: StateCounts) -> str:
     return f"{total:,}{of}, {open_ones:,} not ended, {by_state[JobState.FAILED]:,} ended failed"
 
 
-def _page_words(found: _Found, wanted: JobFilter, order: Order, counts: StateCounts) -> str:
+def _page_words(found: Found, wanted: JobFilter, order: Order, counts: StateCounts) -> str:
     total = sum(count for state, count in counts.counts.items() if _is_meant(wanted, state))
     rows, first = found.page.rows, found.number
     of = f"of {total:,} jobs" if counts.is_exact else "jobs"

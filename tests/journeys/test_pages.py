@@ -180,6 +180,7 @@ def test_a_page_is_paused_by_its_button_and_goes_on(signed_in: Page) -> None:
 def test_a_page_nobody_looks_at_does_not_ask(signed_in: Page) -> None:
     asked: list[str] = []
     signed_in.evaluate("Object.defineProperty(document, 'hidden', {configurable: true, get: () => true})")
+    signed_in.wait_for_load_state("networkidle")  # a question asked before may be on its way
     # The page's own questions only: the browser may still be fetching its icon.
     signed_in.on(
         "request", lambda request: asked.extend([request.url] if "hx-request" in request.headers else [])

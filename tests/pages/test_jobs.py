@@ -320,11 +320,11 @@ def test_what_is_no_filter_is_told_in_the_form_that_adds_it(as_bob: Client) -> N
         page = as_bob.get("/jobs", {"queue": "nightly", **form})
         assert page.status_code == 200
         assert problem in seen(page).words
-    form = seen(as_bob.get("/filter-form?filter=submitted&queue=nightly"))
-    assert [each["value"] for each in form.attributes("option") if each["value"][:1] in "<>=^*!?"] == [
+    drawn = seen(as_bob.get("/filter-form?filter=submitted&queue=nightly"))
+    assert [each["value"] for each in drawn.attributes("option") if each["value"][:1] in "<>=^*!?"] == [
         ">", ">=", "<", "<=",
     ]  # fmt: skip
-    assert {"Job", "Any run"} <= {each["label"] for each in form.attributes("optgroup")}
+    assert {"Job", "Any run"} <= {each["label"] for each in drawn.attributes("optgroup")}
     added = as_bob.get("/jobs", {"filter": "exitCode.any", "match": "?="})
     assert added.headers["Location"] == "/jobs?exitCode.any%3F=yes"
 
