@@ -3,27 +3,16 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from django.db.models import Count
 
 from scheduler.actors import QueueVerb
 from scheduler.errors import NotFound
 from scheduler.fields import is_line
-from scheduler.models import Change, Job, Queue, QueuePolicy
+from scheduler.models import Job, Queue, QueuePolicy
+from scheduler.queries.cordons import OPEN, Cordon, cordons_of
 from scheduler.queuefile import Grant, QueueSpec, Subject
-from scheduler.states import ACTIVE_JOB_STATES, TERMINAL_JOB_STATES, ChangeKind, JobState
-
-
-class Cordon(NamedTuple):
-    """Who closed a queue, and why where they said so."""
-
-    by: str = ""
-    reason: str = ""
-
-
-OPEN = Cordon()
-_CLOSING = (ChangeKind.CREATE_QUEUE, ChangeKind.UPDATE_QUEUE, ChangeKind.CORDON_QUEUE)
+from scheduler.states import ACTIVE_JOB_STATES, TERMINAL_JOB_STATES, JobState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +100,7 @@ def _rows(queues: list[Queue]) -> list[QueueRow]:
     states = Job.objects.filter(queue__in=names).values_list("queue_id", "state")
     for queue, state, count in states.order_by("queue_id", "state").annotate(count=Count("id")):
         counted[queue][JobState(state)] = count
-    cordons = _cordons([queue.name for queue in queues if queue.cordoned])
+    cordons = cordons_of([queue.name for queue in queues if queue.cordoned])
     return [
         QueueRow(
             queue=queue,
@@ -121,10 +110,3 @@ def _rows(queues: list[Queue]) -> list[QueueRow]:
         )
         for queue in queues
     ]
-
-
-def _cordons(queues: Collection[str]) -> dict[str, Cordon]:
-    """Queue → its cordon, as the change log tells it: the last change that closed it."""
-    closing = Change.objects.filter(subject__in=queues, kind__in=_CLOSING, after__cordoned=True)
-    last = closing.exclude(before__cordoned=True).order_by("subject", "-id").distinct("subject")
-    return {queue: Cordon(by, why) for queue, by, why in last.values_list("subject", "actor", "note")}

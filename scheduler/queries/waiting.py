@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from scheduler.configured import configuration
 from scheduler.errors import NotFound
-from scheduler.models import Change, Executor, Job, PoolRound, Queue
+from scheduler.models import Executor, Job, PoolRound, Queue
 from scheduler.models.bulk import among
 from scheduler.models.ulids import uuid_of
 from scheduler.placement import Requirements
-from scheduler.states import ChangeKind, JobState
+from scheduler.queries.cordons import OPEN, Cordon, cordons_of
+from scheduler.states import JobState
 
 LOOKED_AT = 1_000
 """Of the jobs of a queue, for the reasons it has; those that go first."""
@@ -112,17 +113,12 @@ def _cordoned(names: Collection[str]) -> dict[str, str]:
     cordoned = list(Queue.objects.filter(name__in=names, cordoned=True).values_list("name", flat=True))
     if not cordoned:
         return {}
-    kinds = (ChangeKind.CORDON_QUEUE, ChangeKind.UPDATE_QUEUE, ChangeKind.CREATE_QUEUE)
-    changes = Change.objects.filter(kind__in=kinds, subject__in=cordoned, after__cordoned=True)
-    newest = changes.exclude(before__cordoned=True).order_by("subject", "-id").distinct("subject")
-    by = {change.subject: change for change in newest}
-    return {name: _cordoned_by(name, by.get(name)) for name in cordoned}
+    by = cordons_of(cordoned)
+    return {name: _cordoned_by(name, by.get(name, OPEN)) for name in cordoned}
 
 
-def _cordoned_by(name: str, change: Change | None) -> str:
-    if change is None:
+def _cordoned_by(name: str, cordon: Cordon) -> str:
+    if not cordon.by:
         return f"Queue '{name}' is cordoned: no job of it is started until it is uncordoned."
-    why = f": {change.note.rstrip('.')}" if change.note else ""
-    return (
-        f"Queue '{name}' is cordoned by {change.actor}{why}. No job of it is started until it is uncordoned."
-    )
+    why = f": {cordon.reason.rstrip('.')}" if cordon.reason else ""
+    return f"Queue '{name}' is cordoned by {cordon.by}{why}. No job of it is started until it is uncordoned."
