@@ -48,6 +48,7 @@ def signed_in(page: Page, live_server: LiveServer, told: list[str]) -> Page:
     page.goto(live_server.url + issue_sign_in_link(ensure_admin()))
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+    page.wait_for_load_state()  # and its scripts are at work
     return page
 
 
