@@ -117,7 +117,8 @@ def _advice(row: ExecutorRow, config: Configuration, now: datetime) -> Iterator[
     if _state(row, now) == "silent":
         yield f"{executor.name} has not called for {limit} or longer: its nodes do not count, and its leases have expired."
     elif _state(row, now) == "late":
-        then = f"its {row.runs} leases expire, and their runs fail as internal/lease-expired"
+        several = f"its {row.runs} leases expire, and their runs fail"
+        then = f"{several if row.runs > 1 else 'its one lease expires, and the run fails'} as internal/lease-expired"
         yield (
             f"{executor.name} has not called for {whole_duration(_age(executor, now))}. "
             f"At {limit} {then if row.runs else 'its nodes count no more'}."
