@@ -40,7 +40,10 @@ def test_an_executor_that_is_late_or_silent_is_told_with_what_follows(as_bob: Cl
     Executor.objects.update(heartbeat_at=database_now() - timedelta(minutes=4))
     words = seen(as_bob.get("/fleet")).words
     assert "local late 4 m ago" in words
-    assert "local has not called for 4 m. At 1 h 00 m 00 s its one lease expires, and the run fails as internal/lease-expired." in words
+    assert (
+        "local has not called for 4 m. At 1 h 00 m 00 s its one lease expires, and the run fails as internal/lease-expired."
+        in words
+    )
 
     Executor.objects.update(heartbeat_at=database_now() - timedelta(hours=2))
     words = seen(as_bob.get("/fleet")).words
