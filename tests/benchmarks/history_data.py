@@ -1,32 +1,41 @@
 """A past to ask questions of: jobs, runs, decisions and errors of 42 days, the same for the same number of jobs.
 
 Retried jobs, twelve skewed categories, queues of very different size, one of which went quiet early, 16 bad nodes, reports
-that come late, and active jobs among the newest only. The database makes the rows itself, which takes it a fraction of
-the time that reading them from a client would.
+that come late, and active jobs among the newest only. The database makes the rows itself, a slice of them at a time, which
+takes it a fraction of the time that reading them from a client would.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, models
+from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
 from scheduler.models import Decision, Job, JobSpec, Queue, Run, RunError
 
+SLICE = 1_000_000
+"""Jobs made at a time: no others lie on the disk twice."""
+
 # Neutral tables first; every figure of a row follows from its number.
-_NEUTRAL = """
+_FUNCTION = """
     CREATE FUNCTION bench_u(i bigint, salt bigint) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
-        $$ SELECT (hashint8extended(i, salt) & 2147483647) / 2147483648.0 $$;
+        $$ SELECT (hashint8extended(i, salt) & 2147483647) / 2147483648.0 $$
+"""
+_NEUTRAL = """
     CREATE UNLOGGED TABLE bench_job AS
     WITH s AS (
         SELECT i, CASE WHEN u_q >= 39 AND i > 0.3 * {n} THEN 0 ELSE u_q END AS q,
-               date_trunc('second', now()) - interval '42 days' + i * (interval '42 days' / {n}) AS submitted,
+               timestamptz '{beginning}' + i * {step} AS submitted,
                bench_u(i, 2) AS u_state, bench_u(i, 3) AS u_runs, bench_u(i, 4) AS u_res, bench_u(i, 5) AS u_dur
-          FROM (SELECT i, floor(40 * power(bench_u(i, 1), 2.5))::int AS u_q FROM generate_series(1, {n}) i) g)
+          FROM (SELECT i, floor(40 * power(bench_u(i, 1), 2.5))::int AS u_q FROM generate_series({first}, {last}) i) g)
     SELECT s.*, (lpad(to_hex(floor(extract(epoch FROM submitted) * 1000)::bigint), 12, '0') || lpad(to_hex(i), 20, '0'))::uuid AS id,
            'queue-' || lpad(q::text, 2, '0') AS queue,
            'set-' || lpad(q::text, 2, '0') || '-' || lpad((i / 20000)::text, 4, '0') AS job_set,
-           CASE WHEN i > {n} * 0.97 THEN
+           CASE WHEN i > {over} THEN
                      (ARRAY['queued','queued','queued','queued','leased','pending','running','running','running','running'])[1 + floor(10 * u_state)::int]
                 WHEN u_state < 0.80 THEN 'succeeded' WHEN u_state < 0.93 THEN 'failed' WHEN u_state < 0.975 THEN 'cancelled'
                 WHEN u_state < 0.997 THEN 'preempted' ELSE 'rejected' END AS state,
@@ -63,6 +72,7 @@ _NEUTRAL = """
 """
 _JOB_SETS = """
     INSERT INTO scheduler_jobset (queue_id, name, last_event) SELECT DISTINCT queue, job_set, 0 FROM bench_job ORDER BY 1, 2
+    ON CONFLICT DO NOTHING
 """
 _JOB = {
     "id": "b.id", "queue_id": "b.queue", "job_set_id": "s.id", "owner": "'user-' || b.i % 211", "namespace": "b.namespace",
@@ -118,7 +128,9 @@ _SPEC = {
 _SPECS = "INSERT INTO scheduler_jobspec ({columns}) SELECT {values} FROM bench_job b ORDER BY b.i"
 
 
-_TABLES: Sequence[tuple[str, type[models.Model], Mapping[str, str]]] = (
+type _Table = tuple[str, type[models.Model], Mapping[str, str]]
+
+_TABLES: Sequence[_Table] = (
     (_JOBS, Job, _JOB),
     (_RUNS, Run, _RUN),
     (_DECISIONS, Decision, _DECISION),
@@ -127,23 +139,84 @@ _TABLES: Sequence[tuple[str, type[models.Model], Mapping[str, str]]] = (
 )
 
 
-def make_history(jobs: int, *, only: Collection[type[models.Model]] = ()) -> None:
-    """Fill the empty tables, or only some, with the past of so many jobs, and have the database look at them."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slice:
+    """Some of the jobs, by their numbers."""
+
+    first: int
+    last: int
+    total: int
+    """So many make up the past: queues go quiet after a part of them."""
+    beginning: str
+    """Of the past, as the database writes a moment."""
+    step: str
+    """From one submission to the next, as SQL."""
+    over: float
+    """Jobs up to this number have ended."""
+
+
+def make_history(
+    jobs: int, *, only: Collection[type[models.Model]] = (), say: Callable[[str], None] | None = None
+) -> None:
+    """Fill the empty tables, or only some, with the past of so many jobs, and have the database look at them.
+
+    Where there are several slices, `say` is told of each.
+    """
+    tables = [each for each in _TABLES if not only or each[1] in only]
+    slices = _slices(jobs)
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")  # what triggers would note is in the rows
-        cursor.execute(_NEUTRAL.format(n=jobs))
-        cursor.execute("ANALYZE bench_job, bench_run")
-        cursor.execute("SELECT DISTINCT queue FROM bench_job ORDER BY 1")
-        Queue.objects.bulk_create(Queue(name=name) for (name,) in cursor.fetchall())
-        cursor.execute(_JOB_SETS)
-        tables = [each for each in _TABLES if not only or each[1] in only]
-        for statement, model, values in tables:
-            cursor.execute(_filled(statement, model, values))
-        cursor.execute("DROP TABLE bench_job, bench_run")
-        cursor.execute("DROP FUNCTION bench_u")
+        for number, part in enumerate(slices, 1):
+            started = time.perf_counter()
+            _fill(cursor, part, tables)
+            if say and len(slices) > 1:
+                say(f"  slice {number} of {len(slices)} in {time.perf_counter() - started:,.0f} s")
         cursor.execute("RESET session_replication_role")
         filled = [model._meta.db_table for _, model, _ in tables]
         cursor.execute(f"ANALYZE scheduler_queue, scheduler_jobset, {', '.join(filled)}")
+
+
+def _slices(jobs: int) -> Sequence[Slice]:
+    """All from one moment, whenever each is made."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT date_trunc('second', now()) - interval '42 days'")
+        (beginning,) = cursor.fetchone()
+    return [
+        Slice(
+            first=first,
+            last=min(first + SLICE - 1, jobs),
+            total=jobs,
+            beginning=beginning.isoformat(),
+            step=f"(interval '42 days' / {jobs})",
+            over=jobs * 0.97,
+        )
+        for first in range(1, jobs + 1, SLICE)
+    ]
+
+
+def _fill(cursor: CursorWrapper, part: Slice, tables: Sequence[_Table]) -> None:
+    with neutral(cursor, part):
+        for statement, model, values in tables:
+            cursor.execute(_filled(statement, model, values))
+
+
+@contextmanager
+def neutral(cursor: CursorWrapper, part: Slice) -> Iterator[None]:
+    """While this lasts, `bench_job` and `bench_run` say what the slice is about; its queues and job sets are there."""
+    cursor.execute(_FUNCTION)
+    cursor.execute(
+        _NEUTRAL.format(
+            first=part.first, last=part.last, n=part.total, over=part.over,
+            beginning=part.beginning, step=part.step,
+        )
+    )  # fmt: skip
+    cursor.execute("ANALYZE bench_job, bench_run")
+    cursor.execute("SELECT DISTINCT queue FROM bench_job ORDER BY 1")
+    Queue.objects.bulk_create((Queue(name=name) for (name,) in cursor.fetchall()), ignore_conflicts=True)
+    cursor.execute(_JOB_SETS)
+    yield
+    cursor.execute("DROP TABLE bench_job, bench_run")
+    cursor.execute("DROP FUNCTION bench_u")
 
 
 def _filled(statement: str, model: type[models.Model], given: Mapping[str, str]) -> str:
