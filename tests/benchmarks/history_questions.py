@@ -1,6 +1,7 @@
 """The questions of `tack bench history`: what is asked of the reads that pages and REST share, and what it may take.
 
-L are lists, G groups, D details, X what Armada's Lookout cannot be asked, T what only Tack has.
+L are lists of jobs, R lists of runs and decisions, G groups, D details, X what Armada's Lookout cannot be asked, T what
+only Tack has.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,15 +11,17 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
+from lookout.cli.history import FAILED
 from scheduler.filters import (
     JOBS,
+    RUNS,
     RunFilter,
     decision_filter_of,
     job_filter_of,
     order_of,
     run_filter_of,
 )
-from scheduler.filters.orders import NEWEST_JOBS, OLDEST_RUNS, Order
+from scheduler.filters.orders import NEWEST_JOBS, NEWEST_RUNS, OLDEST_RUNS
 from scheduler.models import Job, JobSpec, Run, RunError
 from scheduler.models.clock import database_now
 from scheduler.queries.failure_days import failure_days
@@ -26,7 +29,7 @@ from scheduler.queries.fingerprints import failure_groups
 from scheduler.queries.groups import job_groups
 from scheduler.queries.heat_map import Across, heat_map
 from scheduler.queries.jobs import job_detail
-from scheduler.queries.listings import find_jobs, list_jobs, list_runs
+from scheduler.queries.listings import find_jobs, list_decisions, list_jobs, list_runs
 from scheduler.queries.retries import retry_statistics
 from scheduler.queries.rollups import Span
 from scheduler.queries.runs import run_detail
@@ -51,8 +54,13 @@ BAD_NODES = tuple(f"cluster-00-node-{number:02}" for number in (0, 2, 3, 5, 6, 8
 STEPS = tuple(range(10))
 FAST, ROLLED_UP, PICTURE, GROUPED = 20.0, 20.0, 50.0, 400.0
 """Milliseconds, of the 95th percentile at a million jobs."""
+MILLION = 1_000_000
 
 type Ask = Callable[[Any], object]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +71,17 @@ class Question:
     told: str
     ask: Ask
     values: Sequence[Any] = field(default=STEPS)
+    find: Ask = _as_it_is
+    """What is asked for each value, found beforehand: a row of such a number, the cursor of a page."""
     aim: float = FAST
+
+    def prepared(self) -> Sequence[Any]:
+        """All that it will be asked for, in turn."""
+        return [self.find(value) for value in self.values]
+
+    def aim_at(self, jobs: int) -> float:
+        """What it may take with so long a past: twice as much beyond a million jobs."""
+        return self.aim if jobs <= MILLION else 2 * self.aim
 
 
 def _jobs(text: str, order: str = "", *, limit: int = 50) -> Ask:
@@ -84,17 +102,25 @@ def _ids(text: str) -> Ask:
     )
 
 
-def _deep_page(queue: str) -> object:
-    """The page after two fifths of the queue: by the cursor that the page before gave out."""
-    listing = list_jobs(job_filter_of(f"queue={queue}"))
-    if queue not in _PLACES:
-        count = Job.objects.filter(queue=queue).count()
-        job = Job.objects.filter(queue=queue).order_by("-submitted_at", "-id")[count * 2 // 5]
-        _PLACES[queue] = listing.cursor_at((job.submitted_at, job.id))
-    return listing.page(limit=50, cursor=_PLACES[queue])[0]
+def _deep_place(queue: str) -> tuple[str, str]:
+    """The queue, and the cursor that the page before two fifths of it gave out."""
+    jobs = Job.objects.filter(queue=queue).order_by("-submitted_at", "-id")
+    submitted_at, job_id = jobs.values_list("submitted_at", "id")[jobs.count() * 2 // 5]
+    return queue, list_jobs(job_filter_of(f"queue={queue}")).cursor_at((submitted_at, job_id))
 
 
-_PLACES: dict[str, str] = {}
+def _deep_page(place: tuple[str, str]) -> object:
+    queue, cursor = place
+    return list_jobs(job_filter_of(f"queue={queue}")).page(limit=50, cursor=cursor)[0]
+
+
+def _runs(text: str, order: str = "", *, limit: int = 50) -> Ask:
+    keys = order_of(order, RUNS.things, NEWEST_RUNS)
+    return lambda value: list_runs(run_filter_of(text.format(value)), keys).page(limit=limit)[0]
+
+
+def _decisions(text: str) -> Ask:
+    return lambda value: list_decisions(decision_filter_of(text.format(value))).page(limit=50)[0]
 
 
 def _groups(by: str, text: str = "", *, limit: int = 100) -> Ask:
@@ -104,8 +130,7 @@ def _groups(by: str, text: str = "", *, limit: int = 100) -> Ask:
 def _replay(queue: str) -> object:
     """The failed attempts of a queue in the order they ended, a page of a thousand."""
     wanted = run_filter_of(f"queue={queue}&state=failed&finished>=-7d")
-    order: Order = order_of("finished", "runs", OLDEST_RUNS)
-    return list_runs(wanted, order).page(limit=1_000)[0]
+    return list_runs(wanted, order_of("finished", RUNS.things, OLDEST_RUNS)).page(limit=1_000)[0]
 
 
 def _last(days: int) -> Span:
@@ -113,25 +138,26 @@ def _last(days: int) -> Span:
 
 
 def _job(step: int) -> Job:
-    return _found(Job.objects.filter(state="failed"), step)
+    return _number(step, Job.objects.filter(state="failed"))
 
 
 def _run(step: int) -> Run:
-    return _found(Run.objects.filter(state="failed"), step)
+    return _number(step, Run.objects.filter(state="failed"))
 
 
-def _found[M: Model](rows: QuerySet[M], step: int) -> M:
-    """One of them, the same each time, looked for once."""
-    key = (rows.model, step)
-    if key not in _FOUND:
-        _FOUND[key] = rows.order_by("pk")[step * 97]
-    found: M = _FOUND[key]
-    return found
+def _number[M: Model](step: int, rows: QuerySet[M]) -> M:
+    """One of them, the same each time."""
+    return rows.order_by("pk")[step * 97]
 
 
-_FOUND: dict[Any, Any] = {}
 _ACTIVE = "state=queued&state=leased&state=pending&state=running"
 JOB_SETS = tuple((queue, queue[-2:]) for queue in QUEUES)
+_FAILURES = "&".join(f"state={state}" for state in FAILED)
+"""As `tack get failures` asks; it wants one more than it shows."""
+SOME_NODES = (*BAD_NODES[:5], *NODES[:5])
+VERDICTS = tuple(
+    (f"policy-{name}", verdict) for name in "e1679" for verdict in ("retry", "fail_policy_limit")
+)
 
 QUESTIONS: Sequence[Question] = (
     Question(id="L1", told="front page, no filter", ask=_jobs("")),
@@ -146,12 +172,21 @@ QUESTIONS: Sequence[Question] = (
     Question(id="L9b", told="failed, last run on a bad node", ask=_jobs("node.last={}&state=failed"), values=BAD_NODES),
     Question(id="L10", told="active job sets only, of a queue", ask=_jobs("queue={}&activeJobSet=yes"), values=QUEUES),
     Question(id="L11", told="priority above, in a queue", ask=_jobs("queue={}&priority>1500"), values=QUEUES),
-    Question(id="L12", told="deep page of a queue", ask=_deep_page, values=QUEUES),
-    Question(id="L13", told="one job by id", ask=lambda step: _jobs(f"id={_job(step).id}")("")),
+    Question(id="L12", told="deep page of a queue", find=_deep_place, ask=_deep_page, values=QUEUES),
+    Question(id="L13", told="one job by id", find=lambda step: _job(step).id, ask=_jobs("id={}")),
     Question(id="L14", told="all queues by last state change", ask=_jobs("", "-stateChanged")),
     Question(id="L15", told="failed, owner begins with", ask=_jobs("owner^=user-1{}&state=failed")),
     Question(id="L16", told="10,000 ids for a bulk action", ask=_ids("queue={}&state=failed"), values=QUEUES),
     Question(id="L17", told="a queue gone quiet", ask=_jobs("queue=queue-39")),
+    Question(id="R1", told="newest runs", ask=_runs("")),
+    Question(id="R2", told="runs of a queue", ask=_runs("queue={}"), values=QUEUES),
+    Question(id="R3", told="runs of a node", ask=_runs("node={}"), values=SOME_NODES),
+    Question(id="R4", told="runs of a category", ask=_runs("category={}"), values=CATEGORIES),
+    Question(id="R5", told="failed runs of a queue", ask=_runs("queue={}&state=failed"), values=QUEUES),
+    Question(id="R6", told="runs of an executor", ask=_runs("executor=cluster-0{}")),
+    Question(id="R7", told="newest decisions", ask=_decisions("")),
+    Question(id="R8", told="decisions of a policy and a verdict", ask=_decisions("policy={0[0]}&verdict={0[1]}"), values=VERDICTS),
+    Question(id="R9", told="newest failures", ask=_runs(_FAILURES, "-finished", limit=51)),
     Question(id="G1", told="all jobs by queue and state", ask=_groups("queue"), aim=ROLLED_UP),
     Question(id="G2", told="one queue by job set", ask=_groups("jobSet", "queue={}"), values=QUEUES, aim=GROUPED),
     Question(id="G3", told="all jobs by state", ask=_groups("state"), aim=ROLLED_UP),
@@ -160,10 +195,10 @@ QUESTIONS: Sequence[Question] = (
     Question(id="G6", told="by pool, of one executor", ask=_groups("pool", "executor.last=cluster-0{}"), aim=GROUPED),
     Question(id="G7", told="one queue by annotation", ask=_groups("annotation.example.com/b", "queue={}"), values=QUEUES, aim=GROUPED),
     Question(id="G8", told="active jobs of a queue by job set", ask=_groups("jobSet", f"queue={{}}&{_ACTIVE}", limit=1_000), values=QUEUES, aim=GROUPED),
-    Question(id="D1", told="job spec", ask=lambda step: JobSpec.objects.get(job=_job(step))),
-    Question(id="D2", told="job with everything", ask=lambda step: job_detail(_job(step).id)),
-    Question(id="D3", told="run error", ask=lambda step: RunError.objects.get(run=_run(step))),
-    Question(id="D4", told="run with error and decision", ask=lambda step: run_detail(str(_run(step).id))),
+    Question(id="D1", told="job spec", find=_job, ask=lambda job: JobSpec.objects.get(job=job)),
+    Question(id="D2", told="job with everything", find=_job, ask=lambda job: job_detail(job.id)),
+    Question(id="D3", told="run error", find=_run, ask=lambda run: RunError.objects.get(run=run)),
+    Question(id="D4", told="run with error and decision", find=_run, ask=lambda run: run_detail(str(run.id))),
     Question(id="X1", told="last failure of a category", ask=_jobs("category.last={}"), values=CATEGORIES),
     Question(id="X2", told="any run failed on a bad node", ask=_jobs("node.any={}&runState.any=failed"), values=BAD_NODES),
     Question(id="X3", told="node by category, 7 days, 50 rows", ask=lambda _: heat_map(RunFilter(), Across.NODE, _last(7)).rows, aim=PICTURE),

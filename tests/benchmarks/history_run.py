@@ -19,7 +19,7 @@ from django.db import connection  # noqa: E402  models are there from here on
 from scheduler.rollups import roll_up  # noqa: E402
 from tests.benchmarks.history_data import make_history  # noqa: E402
 from tests.benchmarks.history_exports import measure_exports  # noqa: E402
-from tests.benchmarks.history_questions import QUESTIONS, Question  # noqa: E402
+from tests.benchmarks.history_questions import MILLION, QUESTIONS, Question  # noqa: E402
 
 WARM, TIMED = 2, 40
 _SETTING_UP = ("SAVEPOINT", "RELEASE", "SELECT current_setting", "SELECT clock_timestamp")
@@ -36,39 +36,44 @@ class Measured:
     rows: int
     buffers: int
     """Touched, of 8 KiB, by one asking."""
+    aim: float
+    """Milliseconds, of `p95`."""
 
     @property
     def is_met(self) -> bool:
-        return self.p95 <= self.question.aim
+        return self.p95 <= self.aim
 
     def __str__(self) -> str:
         question = self.question
         return (
-            f"{question.id:<4} {question.told:<38} {self.p50:>8.1f} {self.p95:>8.1f} {question.aim:>8.0f}"
+            f"{question.id:<4} {question.told:<38} {self.p50:>8.1f} {self.p95:>8.1f} {self.aim:>8.0f}"
             f" {'yes' if self.is_met else 'NO':>4} {self.rows:>7,} {self.buffers:>9,}"
         )
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code: 0 when every aim is met at a million jobs or fewer, else 1."""
+    """The exit code: 0 when every aim is met, else 1."""
     options = _parse(arguments)
-    _timed(f"{options.jobs:,} jobs made", lambda: make_history(options.jobs))
+    _timed(f"{options.jobs:,} jobs made", lambda: make_history(options.jobs, say=_say))
     if options.exports:
         _timed("vacuumed", _vacuum)
         measure_exports(_say)
         return 0
     _timed("added up", _add_up)
     _timed("vacuumed", _vacuum)
+    if options.jobs > MILLION:
+        _say("\nAims are twice those at a million jobs.")
     _say(
         f"\n{'':<4} {'question':<38} {'p50 ms':>8} {'p95 ms':>8} {'aim ms':>8} {'met':>4} {'rows':>7} {'buffers':>9}"
     )
     found = []
     for question in QUESTIONS:
         if not options.only or question.id in options.only:
-            found.append(_measure(question))
+            values = question.prepared()
+            found.append(_measure(question, values, options.jobs))
             _say(str(found[-1]))
             if options.plans:
-                _say(_plan(question))
+                _say(_plan(question, values[0]))
     return 0 if all(each.is_met for each in found) else 1
 
 
@@ -97,8 +102,9 @@ def _timed(what: str, do: Callable[[], object]) -> None:
     _say(f"{what} in {time.perf_counter() - started:,.0f} s")
 
 
-def _measure(question: Question) -> Measured:
-    asked = [_ask(question, turn) for turn in range(WARM + TIMED)]
+def _measure(question: Question, values: Sequence[Any], jobs: int) -> Measured:
+    """Ask for the values, which were found before, in turn."""
+    asked = [_ask(question, values[turn % len(values)]) for turn in range(WARM + TIMED)]
     times = [sum(seconds for seconds, _, _ in seen) * 1_000 for seen, _ in asked[WARM:]]
     seen, rows = asked[-1]
     return Measured(
@@ -107,13 +113,14 @@ def _measure(question: Question) -> Measured:
         p95=sorted(times)[int(TIMED * 0.95) - 1],
         rows=rows,
         buffers=sum(_buffers(sql, parameters) for _, sql, parameters in seen),
+        aim=question.aim_at(jobs),
     )
 
 
-def _ask(question: Question, turn: int) -> tuple["_Seen", int]:
+def _ask(question: Question, value: Any) -> tuple["_Seen", int]:
     """The statements that were asked, and how many rows came of it."""
     with _statements() as seen:
-        found: Any = question.ask(question.values[turn % len(question.values)])
+        found: Any = question.ask(value)
     return seen, len(found) if hasattr(found, "__len__") else 1
 
 
@@ -144,9 +151,9 @@ def _buffers(sql: str, parameters: Any) -> int:
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
-def _plan(question: Question) -> str:
+def _plan(question: Question, value: Any) -> str:
     with _statements() as seen:
-        question.ask(question.values[0])
+        question.ask(value)
     told = []
     for _, sql, parameters in seen:
         with connection.cursor() as cursor:
