@@ -53,7 +53,13 @@ _FORGET_CLIENT_IDS = """
     )
     UPDATE scheduler_job SET client_id = NULL WHERE id IN (SELECT id FROM gone)
 """
-_DELETE_NODE_DAYS = "DELETE FROM scheduler_nodefailureday WHERE day < date_trunc('day', %(before)s, 'UTC')"
+# Together: what one of these tables tells is taken off what another tells.
+_DELETE_NODE_DAYS = """
+    WITH old AS MATERIALIZED (SELECT date_trunc('day', %(before)s, 'UTC') AS day),
+    totals AS (DELETE FROM scheduler_nodedaytotal WHERE day < (SELECT day FROM old)),
+    pools AS (DELETE FROM scheduler_poolfailureday WHERE day < (SELECT day FROM old))
+    DELETE FROM scheduler_nodefailureday WHERE day < (SELECT day FROM old)
+"""
 _OLD_JOBS = """
     WITH old AS MATERIALIZED (SELECT id FROM scheduler_job WHERE recorded_at < %(before)s)
     SELECT (SELECT count(*) FROM old), (SELECT count(*) FROM scheduler_run WHERE job_id IN (SELECT id FROM old)),
@@ -84,7 +90,7 @@ def forget_client_ids(since: datetime, before: datetime, *, most: int) -> tuple[
 
 
 def delete_node_days(before: datetime) -> None:
-    """Delete roll-ups by node of whole days before."""
+    """Delete roll-ups by node and by pool of whole days before."""
     with connection.cursor() as cursor:
         cursor.execute(_DELETE_NODE_DAYS, {"before": before})
 

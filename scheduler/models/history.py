@@ -140,16 +140,51 @@ class FailureDay(models.Model):
         return f"{self.failures} {self.category}/{self.subcategory} on {self.day}"
 
 
-class NodeFailureDay(models.Model):
-    """Failed runs of one day, node and category. Kept as long as the runs: there are as many nodes as that."""
+class _PoolFailures(models.Model):
+    """Failed runs of one day and pool."""
 
     day = models.DateTimeField()
     pool = models.CharField(max_length=63)
-    executor = models.CharField(max_length=253)
-    node = models.CharField(max_length=253)
-    category = models.CharField(max_length=63, blank=True)
     failures = models.BigIntegerField()
     core_seconds = models.FloatField()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.failures} in {self.pool}, {self.day}"
+
+
+class PoolFailureDay(_PoolFailures):
+    """Failed runs of one day, pool and category: those of its nodes together, and kept as long as they."""
+
+    category = models.CharField(max_length=63, blank=True)
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                name="pool_failure_day_once", fields=["day", "pool", "category"], include=COUNTED
+            )
+        ]
+
+
+class _NodeFailures(_PoolFailures):
+    """Failed runs of one day and node."""
+
+    executor = models.CharField(max_length=253)
+    node = models.CharField(max_length=253)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.failures} on {self.node}, {self.day}"
+
+
+class NodeFailureDay(_NodeFailures):
+    """Failed runs of one day, node and category. Kept as long as the runs: there are as many nodes as that."""
+
+    category = models.CharField(max_length=63, blank=True)
 
     class Meta:
         constraints = [
@@ -160,8 +195,16 @@ class NodeFailureDay(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        return f"{self.failures} {self.category} on {self.node}, {self.day}"
+
+class NodeDayTotal(_NodeFailures):
+    """All failed runs of one day and node, kept as long: which nodes are worst is asked of these (X3)."""
+
+    class Meta:
+        constraints = [
+            UniqueConstraint(
+                name="node_day_total_once", fields=["day", "pool", "executor", "node"], include=COUNTED
+            )
+        ]
 
 
 class _Retries(models.Model):

@@ -102,6 +102,15 @@ FAILURES_BY_NODE = RollUp(
     keys={"pool": "r.pool", "executor": "r.executor_id", "node": "r.node", "category": "r.category"},
     measures=_FAILURES, source=_FAILED, clock="r.recorded_at",
 )  # fmt: skip
+TOTALS_BY_NODE = RollUp(
+    table="scheduler_nodedaytotal", unit="day",
+    keys={"pool": "r.pool", "executor": "r.executor_id", "node": "r.node"},
+    measures=_FAILURES, source=_FAILED, clock="r.recorded_at",
+)  # fmt: skip
+FAILURES_BY_POOL = RollUp(
+    table="scheduler_poolfailureday", unit="day", keys={"pool": "r.pool", "category": "r.category"},
+    measures=_FAILURES, source=_FAILED, clock="r.recorded_at",
+)  # fmt: skip
 DECISIONS_BY_HOUR = RollUp(
     table="scheduler_retryhour", unit="hour", keys={**_OF_DECISION, "outcome": "''", "after": "0"},
     measures=_TIMES, source="scheduler_decision d JOIN scheduler_run r ON r.id = d.run_id WHERE true",
@@ -122,8 +131,8 @@ FAILURES_BY_QUEUE = _by_day(FAILURES_BY_HOUR, "scheduler_queuefailureday")
 DECISIONS_BY_DAY = _by_day(DECISIONS_BY_HOUR, "scheduler_retryday")
 OUTCOMES_BY_DAY = _by_day(OUTCOMES_BY_HOUR, "scheduler_retryday")
 FAMILIES = (
-    FAILURES_BY_HOUR, FAILURES_BY_QUEUE, FAILURES_BY_DAY, FAILURES_BY_NODE,
-    DECISIONS_BY_HOUR, DECISIONS_BY_DAY, OUTCOMES_BY_HOUR, OUTCOMES_BY_DAY,
+    FAILURES_BY_HOUR, FAILURES_BY_QUEUE, FAILURES_BY_DAY, FAILURES_BY_NODE, TOTALS_BY_NODE,
+    FAILURES_BY_POOL, DECISIONS_BY_HOUR, DECISIONS_BY_DAY, OUTCOMES_BY_HOUR, OUTCOMES_BY_DAY,
 )  # fmt: skip
 
 _NEXT = """

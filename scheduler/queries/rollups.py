@@ -52,29 +52,46 @@ def rolled_up(*families: RollUp) -> str:
 
     The statement takes the parameters of a `Span`.
     """
-    parts = "\n UNION ALL ".join(part for family in families for part in _parts(family))
-    by_hour = families[0].by_hour
-    span = _SPAN.format(unit="hour") + _DAYS if by_hour else _SPAN.format(unit=families[0].unit)
-    return f"{span}, found AS ({parts})"
+    parts = "\n UNION ALL ".join(part for family in families for part in (*_closed(family), live(family)))
+    return f"{span_of(families[0])}, found AS ({parts})"
 
 
-def _parts(family: RollUp) -> tuple[str, ...]:
-    """SQL of what is rolled up, of what was recorded before, and of the rest."""
-    before = family.counted("(SELECT since FROM span)", "(SELECT first FROM span)")
-    rest = family.counted("(SELECT rest FROM span)", "(SELECT until FROM span)")
-    live = (f"({before})", f"({rest})")
+def span_of(family: RollUp) -> str:
+    """SQL for a WITH clause: the `span`, and where in it what is rolled up of a family begins and ends."""
+    return _SPAN.format(unit="hour") + _DAYS if family.by_hour else _SPAN.format(unit=family.unit)
+
+
+def live(family: RollUp) -> str:
+    """SQL of what of a span is not rolled up: what was recorded before whole buckets, and the rest."""
+    before = family.counted(_moment("span.since"), _moment("span.first"))
+    rest = family.counted(_moment("span.rest"), _moment("span.until"))
+    return f"({before}) UNION ALL ({rest})"
+
+
+def kept(family: RollUp) -> str:
+    """SQL of what of a span is rolled up, of a family that has no hours."""
+    return _between(family, "span.first", "span.rest")
+
+
+def _closed(family: RollUp) -> tuple[str, ...]:
+    """SQL of what is rolled up: by the day, and by the hour where that is finer."""
     if family.by_hour is None:
-        return _kept(family, "(SELECT first FROM span)", "(SELECT rest FROM span)"), *live
+        return (kept(family),)
     return (
-        _kept(family, "(SELECT first FROM days)", "(SELECT rest FROM days)"),
-        _kept(family.by_hour, "(SELECT first FROM span)", "(SELECT first FROM days)"),
-        _kept(family.by_hour, "(SELECT rest FROM days)", "(SELECT rest FROM span)"),
-        *live,
+        _between(family, "days.first", "days.rest"),
+        _between(family.by_hour, "span.first", "days.first"),
+        _between(family.by_hour, "days.rest", "span.rest"),
     )
 
 
-def _kept(family: RollUp, begin: str, end: str) -> str:
-    return f"{family.kept} AND {family.unit} >= {begin} AND {family.unit} < {end}"
+def _between(family: RollUp, begin: str, end: str) -> str:
+    return f"{family.kept} AND {family.unit} >= {_moment(begin)} AND {family.unit} < {_moment(end)}"
+
+
+def _moment(told: str) -> str:
+    """SQL of one moment of `span` or `days`, to compare an index with."""
+    table, column = told.split(".")
+    return f"(SELECT {column} FROM {table})"  # noqa: S608 - the names stand above
 
 
 def rows_of(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> Sequence[tuple[Any, ...]]:

@@ -24,7 +24,9 @@ from scheduler.models import (
     Job,
     JobSet,
     JobSpec,
+    NodeDayTotal,
     NodeFailureDay,
+    PoolFailureDay,
     Run,
     RunError,
     RunOutput,
@@ -127,12 +129,13 @@ def test_nothing_goes_that_is_not_added_up() -> None:
     assert remove_some(config=CONFIG).jobs == 1
 
 
-def test_roll_ups_stay_but_those_of_nodes_and_totals_are_those_of_the_list() -> None:
+def test_roll_ups_stay_but_those_of_nodes_and_pools_and_totals_are_those_of_the_list() -> None:
     for days in (60, 50, 1):
         make_ended(days)
     remove_everything()
     assert FailureHour.objects.count() == 3
-    assert NodeFailureDay.objects.count() == 1
+    for model in (NodeFailureDay, NodeDayTotal, PoolFailureDay):
+        assert model.objects.count() == 1
     (group,) = job_groups(JobFilter(), ("queue",)).groups
     assert (group.jobs, group.states) == (1, {JobState.FAILED: 1})
     assert group.first_submitted_at == Job.objects.get().submitted_at
