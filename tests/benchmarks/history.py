@@ -51,14 +51,22 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--plans", action="store_true", help="print how the database answers each")
     parser.add_argument("--exports", action="store_true", help="export it all instead of asking questions")
+    parser.add_argument(
+        "--ingest",
+        action="store_true",
+        help="let 20,000 more runs come instead, with the indexes for these questions and then without them",
+    )
+    parser.add_argument(
+        "--turns", type=int, default=1, help="of --ingest, each with and without (%(default)s)"
+    )
     parser.add_argument("--folder", default="", help="where the database lies: about 4 GB for a million jobs")
     return parser.parse_args(arguments)
 
 
 def _passed_on(options: argparse.Namespace) -> list[str]:
     only = ["--only", *options.only] if options.only else []
-    flags = [f"--{name}" for name in ("plans", "exports") if getattr(options, name)]
-    return ["--jobs", str(options.jobs), *only, *flags]
+    flags = [f"--{name}" for name in ("plans", "exports", "ingest") if getattr(options, name)]
+    return ["--jobs", str(options.jobs), "--turns", str(options.turns), *only, *flags]
 
 
 def _run(*arguments: str, environment: dict[str, str]) -> int:

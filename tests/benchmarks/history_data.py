@@ -53,7 +53,7 @@ _NEUTRAL = """
                                WHEN state = 'succeeded' AND u_runs < 0.08 THEN 2 + (i % 2) ELSE 1 END AS n_runs FROM bench_job) j,
                generate_series(1, n_runs) k)
     SELECT (lpad(to_hex(i), 8, '0') || lpad(to_hex(hashint8(i * 8 + k) & 65535), 4, '0') || '40008000' || lpad(to_hex(i * 8 + k), 12, '0'))::uuid AS id,
-           id AS job_id, queue, k, last, state AS job_state, cpu, memory,
+           id AS job_id, submitted, queue, k, last, state AS job_state, cpu, memory,
            'cluster-' || lpad((nd / 80)::text, 2, '0') AS executor,
            'cluster-' || lpad((nd / 80)::text, 2, '0') || '-node-' || lpad((nd % 80)::text, 2, '0') AS node,
            (ARRAY['general','high-memory','high-cpu','gpu'])[1 + (nd / 80) % 4] AS pool, queued + interval '5 s' AS leased,
@@ -74,7 +74,7 @@ _JOB_SETS = """
     INSERT INTO scheduler_jobset (queue_id, name, last_event) SELECT DISTINCT queue, job_set, 0 FROM bench_job ORDER BY 1, 2
     ON CONFLICT DO NOTHING
 """
-_JOB = {
+OF_JOBS = {
     "id": "b.id", "queue_id": "b.queue", "job_set_id": "s.id", "owner": "'user-' || b.i % 211", "namespace": "b.namespace",
     "priority": "1 + b.i % 2000", "priority_class": "(ARRAY['armada-default','armada-preemptible'])[1 + b.i % 2]",
     "annotations": """jsonb_build_object('example.com/a', 'a' || b.i % 10, 'example.com/b', 'b' || b.i % 100,
@@ -95,7 +95,7 @@ _JOBS = """
       LEFT JOIN (SELECT DISTINCT ON (job_id) job_id, category, subcategory FROM bench_run WHERE state = 'failed'
                ORDER BY job_id, k DESC) AS f ON f.job_id = b.id ORDER BY b.i
 """
-_RUN = {
+OF_RUNS = {
     "id": "b.id", "job_id": "b.job_id", "queue_id": "b.queue", "number": "b.k", "executor_id": "b.executor", "node": "b.node",
     "node_id": "b.node", "pool": "b.pool", "state": "b.state", "cpu_request_millicores": "b.cpu", "memory_limit_bytes": "b.memory",
     "leased_at": "b.leased", "pending_at": "b.pending", "started_at": "b.started", "ended_at": "b.ended",
@@ -106,7 +106,7 @@ _RUN = {
     "retryable": "CASE WHEN b.category <> '' THEN NOT b.last END",
 }  # fmt: skip
 _RUNS = "INSERT INTO scheduler_run ({columns}) SELECT {values} FROM bench_run b ORDER BY b.leased"
-_DECISION = {
+OF_DECISIONS = {
     "run_id": "b.id", "job_id": "b.job_id", "policy_name": "'policy-' || left(md5(b.queue), 1)", "policy_version": "1",
     "rule_index": "CASE WHEN NOT b.last THEN b.exit_code % 3 END",
     "verdict": "CASE WHEN b.last THEN 'fail_policy_limit' ELSE 'retry' END", "reason": "'matched rule'",
@@ -114,13 +114,13 @@ _DECISION = {
     "global_used_after": "b.k", "global_limit": "5", "decided_at": "b.ended + b.late + interval '20 ms'",
 }  # fmt: skip
 _DECISIONS = "INSERT INTO scheduler_decision ({columns}) SELECT {values} FROM bench_run b WHERE b.state = 'failed' ORDER BY b.leased"
-_ERROR = {
+OF_ERRORS = {
     "run_id": "b.id",
     "reason": "'AppError'",
     "message": "'Container main of ' || b.node || ' ended with code ' || b.exit_code || ': ' || b.category || ' ' || b.subcategory",
 }
 _ERRORS = "INSERT INTO scheduler_runerror ({columns}) SELECT {values} FROM bench_run b WHERE b.state = 'failed' ORDER BY b.leased"
-_SPEC = {
+OF_SPECS = {
     "job_id": "b.id",
     "pod_spec": """jsonb_build_object('restartPolicy', 'Never', 'containers', jsonb_build_array(jsonb_build_object('name', 'main',
         'image', 'registry.example.com/batch/worker:' || b.i % 50, 'command', '["/bin/sh", "-c", "work"]'::jsonb)))""",
@@ -131,11 +131,11 @@ _SPECS = "INSERT INTO scheduler_jobspec ({columns}) SELECT {values} FROM bench_j
 type _Table = tuple[str, type[models.Model], Mapping[str, str]]
 
 _TABLES: Sequence[_Table] = (
-    (_JOBS, Job, _JOB),
-    (_RUNS, Run, _RUN),
-    (_DECISIONS, Decision, _DECISION),
-    (_ERRORS, RunError, _ERROR),
-    (_SPECS, JobSpec, _SPEC),
+    (_JOBS, Job, OF_JOBS),
+    (_RUNS, Run, OF_RUNS),
+    (_DECISIONS, Decision, OF_DECISIONS),
+    (_ERRORS, RunError, OF_ERRORS),
+    (_SPECS, JobSpec, OF_SPECS),
 )
 
 
@@ -172,8 +172,8 @@ def make_history(
             if say and len(slices) > 1:
                 say(f"  slice {number} of {len(slices)} in {time.perf_counter() - started:,.0f} s")
         cursor.execute("RESET session_replication_role")
-        filled = [model._meta.db_table for _, model, _ in tables]
-        cursor.execute(f"ANALYZE scheduler_queue, scheduler_jobset, {', '.join(filled)}")
+        names = [model._meta.db_table for _, model, _ in tables]
+        cursor.execute(f"ANALYZE scheduler_queue, scheduler_jobset, {', '.join(names)}")
 
 
 def _slices(jobs: int) -> Sequence[Slice]:
@@ -197,7 +197,7 @@ def _slices(jobs: int) -> Sequence[Slice]:
 def _fill(cursor: CursorWrapper, part: Slice, tables: Sequence[_Table]) -> None:
     with neutral(cursor, part):
         for statement, model, values in tables:
-            cursor.execute(_filled(statement, model, values))
+            cursor.execute(filled(statement, model, values))
 
 
 @contextmanager
@@ -219,7 +219,7 @@ def neutral(cursor: CursorWrapper, part: Slice) -> Iterator[None]:
     cursor.execute("DROP FUNCTION bench_u")
 
 
-def _filled(statement: str, model: type[models.Model], given: Mapping[str, str]) -> str:
+def filled(statement: str, model: type[models.Model], given: Mapping[str, str]) -> str:
     """The statement with all columns of the model: as given, else their defaults."""
     fields = model._meta.concrete_fields
     values = {column: given.get(column) or _literal(field) for field in fields if (column := field.column)}

@@ -19,6 +19,7 @@ from django.db import connection  # noqa: E402  models are there from here on
 from scheduler.rollups import roll_up  # noqa: E402
 from tests.benchmarks.history_data import make_history  # noqa: E402
 from tests.benchmarks.history_exports import measure_exports  # noqa: E402
+from tests.benchmarks.history_ingest import measure_ingest  # noqa: E402
 from tests.benchmarks.history_questions import MILLION, QUESTIONS, Question  # noqa: E402
 
 WARM, TIMED = 2, 40
@@ -59,6 +60,9 @@ def main(arguments: Sequence[str]) -> int:
         _timed("vacuumed", _vacuum)
         measure_exports(_say)
         return 0
+    if options.ingest:
+        _timed("vacuumed", _vacuum)
+        return 0 if measure_ingest(options.jobs, turns=options.turns, say=_say) else 1
     _timed("added up", _add_up)
     _timed("vacuumed", _vacuum)
     if options.jobs > MILLION:
@@ -83,6 +87,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--plans", action="store_true")
     parser.add_argument("--exports", action="store_true")
+    parser.add_argument("--ingest", action="store_true")
+    parser.add_argument("--turns", type=int, default=1)
     return parser.parse_args(arguments)
 
 
