@@ -30,6 +30,7 @@ class RollUp:
     keys: Mapping[str, str]
     """Column of the table → SQL of what is counted."""
     measures: Mapping[str, str]
+    """Column of the table → SQL of what one row of the source adds to it."""
     source: str
     clock: str
     """The time of recording, of the source."""
@@ -50,12 +51,20 @@ class RollUp:
 
     def counted(self, begin: str, end: str, *, besides: str = "true") -> str:
         """SQL of what was recorded in a span, by bucket and keys; only what `besides` holds of."""
-        values = (self._bucket, *self.keys.values(), *self.measures.values())
-        columns = [f"{sql} AS {name}" for name, sql in zip(self.columns, values, strict=True)]
+        sums = {name: f"sum({sql})" for name, sql in self.measures.items()}
         groups = ", ".join(str(number) for number in range(1, len(self.keys) + 2))
+        return f"{self._recorded(sums, begin, end, besides)} GROUP BY {groups}"
+
+    def each(self, begin: str, end: str, *, besides: str = "true") -> str:
+        """The same one by one, for statements that add up themselves: to group first takes half of the time."""
+        return self._recorded(self.measures, begin, end, besides)
+
+    def _recorded(self, measures: Mapping[str, str], begin: str, end: str, besides: str) -> str:
+        columns = {self.unit: self._bucket, **self.keys, **measures}
+        told = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         return (
-            f"SELECT {', '.join(columns)} FROM {self.source}"  # noqa: S608 - the names stand below
-            f" AND {self.clock} >= {begin} AND {self.clock} < {end} AND {besides} GROUP BY {groups}"
+            f"SELECT {told} FROM {self.source}"  # noqa: S608 - the names stand below
+            f" AND {self.clock} >= {begin} AND {self.clock} < {end} AND {besides}"
         )
 
     def add(self, begin: datetime, end: datetime) -> None:
@@ -75,7 +84,7 @@ class RollUp:
 
 
 _FAILED = f"scheduler_run r WHERE r.state IN ({_words(FAILED_RUN_STATES)})"
-_FAILURES = {"failures": "count(*)", "core_seconds": "sum(r.core_seconds)"}
+_FAILURES = {"failures": "1", "core_seconds": "r.core_seconds"}
 # The run before is the last that ended for good: what was decided about it made this one.
 _AFTER_RETRIES = f"""
     scheduler_run r CROSS JOIN LATERAL (
@@ -86,7 +95,7 @@ _AFTER_RETRIES = f"""
    WHERE r.number > 1 AND r.state IN ({_words(OUTCOMES)})
 """  # noqa: S608
 _OF_DECISION = {"policy": "d.policy_name", "rule": "d.rule_index", "verdict": "d.verdict"}
-_TIMES = {"times": "count(*)", "core_seconds": "sum(r.core_seconds)"}
+_TIMES = {"times": "1", "core_seconds": "r.core_seconds"}
 
 FAILURES_BY_HOUR = RollUp(
     table="scheduler_failurehour", unit="hour", keys={"queue": "r.queue_id", "category": "r.category"},

@@ -65,7 +65,7 @@ def heat_cells(wanted: RunFilter, lines: Lines, span: Span, limit: int) -> list[
         chosen, parameters = chosen_runs(wanted, span)
     except EmptyResultSet:  # the filter contradicts itself
         return []
-    found = lines.family.counted("%s", "%s", besides=f"r.id IN ({chosen})")
+    found = lines.family.each("%s", "%s", besides=f"r.id IN ({chosen})")
     source = _of_all(f"found AS ({found})", lines)
     return _cells(source, lines, limit, [*span.parameters.values(), *parameters])
 
@@ -121,9 +121,11 @@ def _of_all(found: str, lines: Lines) -> _Source:
     )
 
 
-# What is live is counted once for all three. A node may have been of several pools, or executors.
+# What is live is read once for all three. A node may have been of several pools, or executors.
 _NODES = """
-    {span}, live AS MATERIALIZED ({live}), pools AS MATERIALIZED ({pools}),
+    {span}, live AS MATERIALIZED (
+        SELECT pool, executor, node, category, failures, core_seconds FROM ({live}) AS recorded
+    ), pools AS MATERIALIZED ({pools}),
     part AS MATERIALIZED (
         SELECT pool, executor, node, sum(failures::int) AS failures
           FROM (SELECT pool, executor, node, failures FROM ({nodes}) AS kept
@@ -161,7 +163,7 @@ def _of_nodes() -> _Source:
     """Lines from the totals of nodes, categories of a few from their days, and all together from the pools."""
     return _Source(
         line=_NODES.format(
-            span=span_of(FAILURES_BY_NODE), live=live(FAILURES_BY_NODE),
+            span=span_of(FAILURES_BY_NODE), live=live(FAILURES_BY_NODE.each),
             nodes=kept(TOTALS_BY_NODE), pools=kept(FAILURES_BY_POOL),
         ),
         cells=_CELLS_OF_NODES.format(by_category=FAILURES_BY_NODE.table),

@@ -1,6 +1,6 @@
 """Read roll-ups: closed buckets from their tables, and whatever of a span lies outside of them counted as it is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -52,7 +52,9 @@ def rolled_up(*families: RollUp) -> str:
 
     The statement takes the parameters of a `Span`.
     """
-    parts = "\n UNION ALL ".join(part for family in families for part in (*_closed(family), live(family)))
+    parts = "\n UNION ALL ".join(
+        part for family in families for part in (*_closed(family), live(family.counted))
+    )
     return f"{span_of(families[0])}, found AS ({parts})"
 
 
@@ -61,10 +63,10 @@ def span_of(family: RollUp) -> str:
     return _SPAN.format(unit="hour") + _DAYS if family.by_hour else _SPAN.format(unit=family.unit)
 
 
-def live(family: RollUp) -> str:
+def live(recorded: Callable[[str, str], str]) -> str:
     """SQL of what of a span is not rolled up: what was recorded before whole buckets, and the rest."""
-    before = family.counted(_moment("span.since"), _moment("span.first"))
-    rest = family.counted(_moment("span.rest"), _moment("span.until"))
+    before = recorded(_moment("span.since"), _moment("span.first"))
+    rest = recorded(_moment("span.rest"), _moment("span.until"))
     return f"({before}) UNION ALL ({rest})"
 
 
