@@ -98,7 +98,7 @@ _JOBS = """
 OF_RUNS = {
     "id": "b.id", "job_id": "b.job_id", "queue_id": "b.queue", "number": "b.k", "executor_id": "b.executor", "node": "b.node",
     "node_id": "b.node", "pool": "b.pool", "state": "b.state", "cpu_request_millicores": "b.cpu", "memory_limit_bytes": "b.memory",
-    "leased_at": "b.leased", "pending_at": "b.pending", "started_at": "b.started", "ended_at": "b.ended",
+    "submitted_at": "b.submitted", "leased_at": "b.leased", "pending_at": "b.pending", "started_at": "b.started", "ended_at": "b.ended",
     "recorded_at": "b.ended + b.late", "settled_at": "b.ended + b.late", "attempted": "b.category <> ''", "exit_code": "b.exit_code",
     "category": "b.category", "subcategory": "b.subcategory",
     "core_seconds": "coalesce(b.cpu / 1000.0 * extract(epoch FROM b.ended - b.started), 0)",
