@@ -76,28 +76,29 @@ def failure_groups(wanted: RunFilter, span: Span, *, limit: int = 50) -> Failure
 
 
 _PLACES = """
-    SELECT fingerprint, json_object_agg({of}, failures ORDER BY turn) FILTER (WHERE turn <= {{places}}) AS worst, count(*) AS places
-      FROM (SELECT fingerprint, {of}, count(*) AS failures,
-                   row_number() OVER (PARTITION BY fingerprint ORDER BY count(*) DESC, {of}) AS turn
-              FROM found JOIN top USING (fingerprint) GROUP BY fingerprint, {of}) AS by_place
-  GROUP BY fingerprint
+    SELECT turn, json_object_agg({of}, failures ORDER BY place) AS worst, max(places) AS places
+      FROM (SELECT turn, {of}, count(*) AS failures, count(*) OVER (PARTITION BY turn) AS places,
+                   row_number() OVER (PARTITION BY turn ORDER BY count(*) DESC, {of}) AS place
+              FROM theirs GROUP BY turn, {of}) AS by_place
+     WHERE place <= {{places}} GROUP BY turn
 """
+# A group goes by its turn once it has one: numbers are sorted and compared in a fraction of the time.
 _GROUPS = f"""
     WITH found AS MATERIALIZED (
         SELECT id, fingerprint, queue_id, node, recorded_at FROM scheduler_run WHERE id IN ({{chosen}})
     ), top AS MATERIALIZED (
-        SELECT fingerprint, count(*) AS failures, min(recorded_at) AS first, max(recorded_at) AS last
-          FROM found GROUP BY fingerprint ORDER BY count(*) DESC, fingerprint LIMIT {{limit}}
+        SELECT *, row_number() OVER (ORDER BY failures DESC, fingerprint) AS turn
+          FROM (SELECT fingerprint, count(*) AS failures, min(recorded_at) AS first, max(recorded_at) AS last
+                  FROM found GROUP BY fingerprint ORDER BY count(*) DESC, fingerprint LIMIT {{limit}}) AS largest
+    ), theirs AS MATERIALIZED (
+        SELECT turn, id, queue_id, node, recorded_at = last AS newest FROM found JOIN top USING (fingerprint)
     ), queues AS ({_PLACES.format(of="queue_id")}), nodes AS ({_PLACES.format(of="node")}),
-    newest AS (
-        SELECT DISTINCT ON (fingerprint) fingerprint, id FROM found JOIN top USING (fingerprint)
-      ORDER BY fingerprint, recorded_at DESC, id
-    )
-    SELECT top.*, queues.worst, queues.places, nodes.worst, nodes.places,
+    newest AS (SELECT DISTINCT ON (turn) turn, id FROM theirs WHERE newest ORDER BY turn, id)
+    SELECT top.fingerprint, top.failures, top.first, top.last, queues.worst, queues.places, nodes.worst, nodes.places,
            r.id, r.job_id, r.category, r.subcategory, r.exit_code, coalesce(e.message, '')
-      FROM top JOIN queues USING (fingerprint) JOIN nodes USING (fingerprint) JOIN newest USING (fingerprint)
+      FROM top JOIN queues USING (turn) JOIN nodes USING (turn) JOIN newest USING (turn)
       JOIN scheduler_run r ON r.id = newest.id LEFT JOIN scheduler_runerror e ON e.run_id = r.id
-  ORDER BY failures DESC, fingerprint
+  ORDER BY turn
 """  # noqa: S608 - the names stand above
 
 

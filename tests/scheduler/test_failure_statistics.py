@@ -18,6 +18,7 @@ from scheduler.queries.retries import RuleRetries, retry_statistics
 from scheduler.queries.rollups import Span
 from scheduler.rollups import HOUR, hour_of
 from scheduler.states import FAILED_RUN_STATES, RunState
+from tests.factories import make_job, make_run
 from tests.scheduler.pasts import close_hours, make_past, this_hour
 
 pytestmark = pytest.mark.django_db
@@ -132,6 +133,16 @@ def test_failures_alike_are_one_group_with_the_newest_as_example() -> None:
                 assert (group.queue_count, group.node_count) == (len(group.queues), len(group.nodes))
                 newest = Run.objects.select_related("error").get(id=group.example.run_id)
                 assert newest.recorded_at == max(times) and newest.job_id == group.example.job_id
+
+
+def test_of_many_nodes_a_group_names_the_worst_and_counts_all() -> None:
+    make_past(5, seed=4, jobs=1)
+    job = make_job()
+    for node in "ggffabcde":
+        make_run(job, state=RunState.FAILED, fingerprint="many", node=node, recorded_at=this_hour())
+    group = failure_groups(RunFilter(), Span(), limit=1).groups[0]
+    assert (group.fingerprint, group.failures, group.node_count) == ("many", 9, 7)
+    assert list(group.nodes.items()) == [("f", 2), ("g", 2), ("a", 1), ("b", 1), ("c", 1)]
 
 
 def test_groups_of_failures_beyond_the_limit_are_told_of() -> None:
