@@ -1,5 +1,6 @@
 """Rows: the scheduler's tables, their constraints, and the set-based SQL that belongs to each."""
 
+from scheduler.models.annotations import JobAnnotation
 from scheduler.models.bells import Bell
 from scheduler.models.changes import Change
 from scheduler.models.counters import Counter
@@ -36,6 +37,7 @@ __all__ = [
     "FailureHour",
     "HistoryMark",
     "Job",
+    "JobAnnotation",
     "JobSet",
     "JobSpec",
     "JobTotal",

@@ -33,7 +33,7 @@ _SETTLE = """
 
 
 _FROM_JOB = {
-    "job_id": "j.id", "queue_id": "j.queue_id", "number": "j.run_count + 1",
+    "job_id": "j.id", "job_submitted_at": "j.submitted_at", "queue_id": "j.queue_id", "number": "j.run_count + 1",
     "priority_class": "j.priority_class",
     "cpu_request_millicores": "j.cpu_request_millicores", "memory_request_bytes": "j.memory_request_bytes",
     "memory_limit_bytes": "j.memory_limit_bytes", "resources": "j.resources",
@@ -108,6 +108,8 @@ class Run(ReadByTheThousand):
     job = models.ForeignKey(Job, models.CASCADE, related_name="runs", db_index=False)
     queue = models.ForeignKey(Queue, models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
     """Its job's, once more: an index leads from a queue to what is to be settled of it. The job's key guards it."""
+    job_submitted_at = models.DateTimeField()
+    """Its job's `submitted_at`, once more: jobs with such runs are listed in their order without a look at each."""
     number = models.PositiveIntegerField()
     """1 for the first try."""
     executor = models.ForeignKey(
@@ -185,12 +187,22 @@ class Run(ReadByTheThousand):
                 F("executor"), F("state"), name="run_active_of_executor",
                 condition=Q(state__in=["leased", "pending", "running"]),
             ),
-            # Failed runs of a category, newest first.
-            models.Index(F("category"), F("ended_at").desc(), name="run_by_category", condition=~Q(category="")),
+            # What follows serves questions of `tack bench history`, by their ids.
+            # Lists, newest first: of all runs (R1, R6), of a queue (R2), of a category (R4).
+            models.Index(F("leased_at").desc(), F("id").desc(), name="run_newest"),
+            models.Index(F("queue"), F("leased_at").desc(), F("id").desc(), name="run_by_queue"),
+            models.Index(
+                F("category"), F("leased_at").desc(), F("id").desc(), name="run_by_category",
+                condition=~Q(category=""),
+            ),
+            # Runs of a node, newest first (R3), and jobs that ran on it at any time, in their order (X2): the index alone
+            # tells which.
+            models.Index(
+                fields=["node", "-leased_at", "-id"], include=["state", "job", "job_submitted_at"],
+                name="run_by_node",
+            ),
             # Jobs that failed in the same way.
             models.Index(F("fingerprint"), F("ended_at").desc(), name="run_by_kind", condition=~Q(fingerprint="")),
-            # Jobs that ran on a node at any time (X2): the index alone tells which.
-            models.Index(fields=["node", "state"], include=["job", "number"], name="run_by_node"),
             # The failures of a queue in the order they happened (X5).
             models.Index(
                 F("queue"), F("ended_at"), F("id"), name="run_failed_of_queue",

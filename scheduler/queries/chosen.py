@@ -10,7 +10,7 @@ from scheduler.errors import Invalid, NotFound, TooMuchAsked
 from scheduler.models import Executor, Job, Node, Queue, Run
 from scheduler.models.bulk import among
 from scheduler.models.ulids import ulid_of, uuid_of
-from scheduler.queries.meaning import jobs_where
+from scheduler.queries.leads import jobs_found
 from scheduler.queries.patience import within
 from scheduler.selection import Selection
 from scheduler.states import ACTIVE_RUN_STATES
@@ -170,7 +170,7 @@ def _must_exist(selection: Selection) -> None:
 
 
 def _wanted(selection: Selection) -> Q:
-    wanted = Q(state__in=selection.open_states) & jobs_where(selection.wanted)
+    wanted = Q(state__in=selection.open_states) & jobs_found(selection.wanted)
     if selection.queue:
         wanted &= Q(queue=selection.queue)
     if selection.job_set:

@@ -30,7 +30,7 @@ def failure_days(wanted: RunFilter, span: Span) -> tuple[FailureDayRow, ...]:
 
     Raises TooMuchAsked when the database cannot answer in time.
     """
-    with within(narrow=NARROW):
+    with within(narrow=NARROW, parallel=True):
         rows = _rows(wanted, span)
     found: dict[tuple[datetime, str, str], FailureDayRow] = {}
     for day, category, subcategory, failures, core_seconds in rows:

@@ -25,7 +25,7 @@ from django.db.models.expressions import Combinable
 from scheduler.errors import Invalid
 from scheduler.filters import JobFilter
 from scheduler.models import Job, Run
-from scheduler.queries.meaning import jobs_where
+from scheduler.queries.leads import jobs_found
 from scheduler.queries.patience import within
 from scheduler.queries.rollups import rows_of
 from scheduler.queries.totals import totals_by
@@ -74,7 +74,7 @@ def job_groups(wanted: JobFilter, by: Sequence[str], *, limit: int = 100) -> Job
     TooMuchAsked when the database cannot answer in time.
     """
     _check(by, limit)
-    with within(narrow=NARROW):
+    with within(narrow=NARROW, parallel=True):
         found = _rows(wanted, by, limit + 1)
     return JobGroups(groups=tuple(_group(row) for row in found[:limit]), more=len(found) > limit)
 
@@ -142,7 +142,7 @@ def _added_up(by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
 def _counted(wanted: JobFilter, by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
     keys = {f"k{number}": _expression(name) for number, name in enumerate(by)}
     counted = (
-        Job.objects.filter(jobs_where(wanted))
+        Job.objects.filter(jobs_found(wanted))
         .annotate(**keys)
         .values(*keys, "state")
         .annotate(**_MEASURES)

@@ -67,7 +67,7 @@ def heat_map(wanted: RunFilter, across: Across, span: Span, *, limit: int = 50) 
     """
     if not 1 <= limit <= MOST_ROWS:
         raise Invalid(f"limit takes a number from 1 to {MOST_ROWS:,}.", path="limit")
-    with within(narrow=NARROW):
+    with within(narrow=NARROW, parallel=True):
         cells = heat_cells(wanted, _LINES[across], span, limit)
     totals, *lines = _by_turn(cells) or [[]]
     by_category = {total.category: total.failures for total in totals}

@@ -14,6 +14,7 @@ from django.db.models import Exists, Func, OuterRef, QuerySet
 from scheduler.filters import Condition, JobFilter, Match, Scope
 from scheduler.models import Job, JobSet
 from scheduler.queries.columns import Column
+from scheduler.queries.keyset import Stretch
 
 FEW = 100
 """Job sets that are walked one by one; the jobs of more are dense enough among all jobs."""
@@ -48,8 +49,9 @@ class FewJobSets:
         others = JobFilter(tuple(condition for condition in wanted if condition not in said))
         return cls(ids=ids, others=others) if len(ids) <= FEW else None
 
-    def first(self, jobs: QuerySet[Job], number: int) -> QuerySet[Job]:
-        """Of ordered jobs those of the job sets, of which so many are wanted: of each job set no more are looked at."""
+    def first(self, jobs: QuerySet[Job], stretch: Stretch) -> QuerySet[Job]:
+        """Of ordered jobs those of the job sets: of each job set no more are looked at than the stretch is long."""
+        number = stretch.number
         if number * len(self.ids) > MOST_LOOKED_AT:
             return jobs.filter(job_set__in=self.ids)
         of_one = jobs.filter(job_set=OuterRef("pk")).values("pk")[:number]

@@ -76,6 +76,18 @@ class _Key:
         return Q(**{f"{self.alias}__{'lte' if self.descending != backwards else 'gte'}": value})
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stretch:
+    """Which part of a list is read."""
+
+    number: int
+    """Rows that are wanted."""
+    descending: bool
+    """By the first key of the list."""
+    start: Any = None
+    """What the first key is at the place where it begins; None from one end."""
+
+
 class Listing[M: Model]:
     """Rows in an order that leaves no two of them equal."""
 
@@ -87,11 +99,11 @@ class Listing[M: Model]:
         columns: Mapping[str, SortColumn],
         own: str,
         question: str,
-        walk: "Callable[[QuerySet[M], int], QuerySet[M]] | None" = None,
+        walk: "Callable[[QuerySet[M], Stretch], QuerySet[M]] | None" = None,
     ) -> None:
         """`own` names the key no two rows share; `question` is what cursors are bound to.
 
-        `walk` finds the first so many of ordered rows; where it is given, it may leave out rows that are not meant.
+        `walk` finds the first of ordered rows; where it is given, it may leave out rows that are not meant.
         """
         self._keys = [
             _Key(alias=f"sort_{number}", column=columns[key.name], descending=key.descending)
@@ -118,25 +130,20 @@ class Listing[M: Model]:
     def _after(self, cursor: str, limit: int, most: int) -> QuerySet[M]:
         if not 1 <= limit <= most:
             raise Invalid(f"limit takes a number from 1 to {most:,}.", path="limit")
-        rows = self._rows.filter(self._beyond(self._read(cursor))) if cursor else self._rows
-        return self._first(rows.order_by(*(key.in_order for key in self._keys)), limit + 1)
+        return self._first(limit + 1, after=self._read(cursor) if cursor else None)
 
     def stretch(self, *, skip: int, take: int) -> list[M]:
         """Rows by their numbers, for those who have no cursor: the more are skipped, the longer it takes."""
-        rows = self._rows.order_by(*(key.in_order for key in self._keys))
-        return list(self._first(rows, skip + take)[skip:])
+        return list(self._first(skip + take)[skip:])
 
     def nearest_above(self, place: Place, *, limit: int) -> list[Place]:
         """The places of the rows before this one, the nearest first, at most so many."""
-        rows = self._rows.filter(self._beyond(place, backwards=True))
-        nearest = self._first(rows.order_by(*(key.in_reverse for key in self._keys)), limit)
+        nearest = self._first(limit, after=place, backwards=True)
         return list(nearest.values_list(*(key.alias for key in self._keys)))
 
     def count_above(self, place: Place, *, most: int) -> int:
         """How many rows come before this place, counted up to `most`."""
-        number: int = (
-            self._first(self._rows.filter(self._beyond(place, backwards=True)), most).values("pk").count()
-        )
+        number: int = self._first(most, after=place, backwards=True).values("pk").count()
         return number
 
     def place_of(self, row: M) -> Place:
@@ -156,8 +163,13 @@ class Listing[M: Model]:
         payload = json.dumps([_plain(value) for value in place], separators=(",", ":")).encode()
         return urlsafe_b64encode(self._signature(payload) + payload).decode().rstrip("=")
 
-    def _first(self, rows: QuerySet[M], number: int) -> QuerySet[M]:
-        return (self._walk(rows, number) if self._walk else rows)[:number]
+    def _first(self, number: int, *, after: Place | None = None, backwards: bool = False) -> QuerySet[M]:
+        """So many rows from one end, or beyond a place."""
+        rows = self._rows if after is None else self._rows.filter(self._beyond(after, backwards=backwards))
+        rows = rows.order_by(*(key.in_reverse if backwards else key.in_order for key in self._keys))
+        descending = self._keys[0].descending is not backwards
+        stretch = Stretch(number=number, descending=descending, start=after[0] if after else None)
+        return (self._walk(rows, stretch) if self._walk else rows)[:number]
 
     def _beyond(self, place: Place, *, backwards: bool = False) -> Q:
         found = Q(pk__in=())

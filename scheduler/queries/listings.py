@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from scheduler.filters import DecisionFilter, JobFilter, Order, RunFilter, text_of
 from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_JOBS, NEWEST_RUNS
@@ -10,6 +10,7 @@ from scheduler.models import Decision, Job, Run
 from scheduler.queries.columns import reserved_memory
 from scheduler.queries.job_sets import FewJobSets
 from scheduler.queries.keyset import Listing, SortColumn
+from scheduler.queries.leads import Lead, jobs_found
 from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
 from scheduler.queries.waiting import ASKED_OF_NODES
 
@@ -66,7 +67,11 @@ _DECISION_COLUMNS: Mapping[str, SortColumn] = {
 
 def find_jobs(wanted: JobFilter) -> QuerySet[Job]:
     """The jobs of a filter, in no order, each with its job set loaded, and without what no list shows."""
-    return Job.objects.select_related("job_set").filter(jobs_where(wanted)).defer(*_NOT_SHOWN)
+    return _shown(jobs_found(wanted))
+
+
+def _shown(meant: Q) -> QuerySet[Job]:
+    return Job.objects.select_related("job_set").filter(meant).defer(*_NOT_SHOWN)
 
 
 def find_runs(wanted: RunFilter) -> QuerySet[Run]:
@@ -83,9 +88,22 @@ def find_decisions(wanted: DecisionFilter) -> QuerySet[Decision]:
 def list_jobs(wanted: JobFilter, order: Order = NEWEST_JOBS) -> Listing[Job]:
     """The jobs of a filter, in an order."""
     asked = f"jobs {text_of(wanted)}"
-    few = FewJobSets.of(wanted) if order[0].name == "submitted" else None
-    jobs, walk = (find_jobs(few.others), few.first) if few else (find_jobs(wanted), None)
+    begin = _begin(wanted, order)
+    if begin is not None:
+        jobs, walk = _shown(jobs_where(begin.others)), begin.first
+    else:
+        jobs, walk = _shown(jobs_where(wanted)) if _is_of_submission(order) else find_jobs(wanted), None
     return Listing(jobs, order=order, columns=_JOB_COLUMNS, own="id", question=asked, walk=walk)
+
+
+def _begin(wanted: JobFilter, order: Order) -> FewJobSets | Lead | None:
+    """Where to begin in the order of submission, if not with all jobs."""
+    few = FewJobSets.of(wanted) if order[0].name == "submitted" else None
+    return few or (Lead.in_order(wanted) if _is_of_submission(order) else None)
+
+
+def _is_of_submission(order: Order) -> bool:
+    return len(order) == 1 and order[0].name == "submitted"
 
 
 def list_runs(wanted: RunFilter, order: Order = NEWEST_RUNS) -> Listing[Run]:

@@ -57,7 +57,7 @@ def retry_statistics(wanted: DecisionFilter, span: Span) -> tuple[RuleRetries, .
 
     Raises TooMuchAsked when the database cannot answer in time.
     """
-    with within(narrow=NARROW):
+    with within(narrow=NARROW, parallel=True):
         rows = _rows(wanted, span)
     found: dict[tuple[str, int | None], RuleRetries] = {}
     for policy, rule, verdict, outcome, after, times, core_seconds in rows:

@@ -1,0 +1,116 @@
+"""Rows that lead to jobs: of an annotation, or the runs of a node. They know when their job was submitted.
+
+By itself the database takes all jobs for about equally likely to be meant: it walks them until enough are found where
+nearly none are, and asks about each where the rows could have told at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any, Self
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from scheduler.filters import Condition, JobFilter, Match, Scope
+from scheduler.models import Job, JobAnnotation, Run
+from scheduler.models.annotations import LONGEST_VALUE
+from scheduler.queries.columns import OF_RUNS
+from scheduler.queries.keyset import Stretch
+from scheduler.queries.meaning import jobs_where
+
+MOST = 20_000
+"""Rows of an annotation that are looked at; jobs that more of them lead to are dense enough among all jobs."""
+_MOST_ASKED = 3
+"""Annotations of one filter that are looked for in this way."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lead:
+    """Where to begin."""
+
+    rows: "QuerySet[Any]"
+    """Each with `job` and `job_submitted_at`; perhaps several of one job."""
+    others: JobFilter
+    """What the filter says besides."""
+
+    @classmethod
+    def of(cls, wanted: JobFilter) -> Self | None:
+        """The fewest rows; None for a filter that says nothing of the kind, or nothing that few jobs have.
+
+        One query for each annotation that is asked for, up to three.
+        """
+        said = [condition for condition in wanted if _can_lead(condition)][:_MOST_ASKED]
+        counted = [(_annotated(condition)[: MOST + 1].count(), condition) for condition in said]
+        few = min((each for each in counted if each[0] <= MOST), key=lambda each: each[0], default=None)
+        return cls._of_annotation(wanted, few[1]) if few else cls._of_node(wanted)
+
+    @classmethod
+    def in_order(cls, wanted: JobFilter) -> Self | None:
+        """The same for who wants the first ones only: of a value that stands alone there may be any number."""
+        said = next(iter(wanted), None)
+        if len(wanted.conditions) == 1 and said and _can_lead(said) and _is_one(said):
+            return cls._of_annotation(wanted, said)
+        return cls.of(wanted)
+
+    @classmethod
+    def _of_annotation(cls, wanted: JobFilter, said: Condition) -> Self:
+        is_whole = all(len(str(value)) < LONGEST_VALUE for value in said.values)
+        others = _without(wanted, said) if is_whole else wanted
+        return cls(rows=_annotated(said), others=others)
+
+    @classmethod
+    def _of_node(cls, wanted: JobFilter) -> Self | None:
+        said = [each for each in wanted if each.scope is Scope.ANY and not each.negated]
+        is_named = any(each.field == "node" and _is_one(each) for each in said)
+        if not is_named or any(each.field not in ("node", "runState") for each in said):
+            return None
+        found = reduce(
+            lambda runs, each: runs.filter(OF_RUNS[each.field].holds(each)), said, Run.objects.all()
+        )
+        return cls(rows=found, others=_without(wanted, *said))
+
+    def first(self, jobs: "QuerySet[Job]", stretch: Stretch) -> "QuerySet[Job]":
+        """Of ordered jobs of the others the first that these rows lead to, no more than the stretch is long."""
+        rows = self.rows
+        if stretch.start is not None:
+            bound = "lte" if stretch.descending else "gte"
+            rows = rows.filter(**{f"job_submitted_at__{bound}": stretch.start})
+        if jobs.query.where:
+            rows = rows.filter(Exists(jobs.order_by().filter(pk=OuterRef("job"))))
+        keys = F("job_submitted_at"), F("job_id")
+        order = [key.desc() if stretch.descending else key.asc() for key in keys]
+        return jobs.filter(pk__in=rows.order_by(*order).values("job").distinct()[: stretch.number])
+
+
+def jobs_found(wanted: JobFilter) -> Q:
+    """Jobs that the filter means, for any query of jobs, found by the rows that lead to them where there are any."""
+    lead = Lead.of(wanted)
+    return Q(pk__in=lead.rows.values("job")) & jobs_where(lead.others) if lead else jobs_where(wanted)
+
+
+def _can_lead(condition: Condition) -> bool:
+    return condition.field == "annotation" and not condition.negated and condition.match in _OF_ROWS
+
+
+def _is_one(condition: Condition) -> bool:
+    return condition.match is Match.EQUALS and len(condition.values) == 1
+
+
+def _annotated(condition: Condition) -> "QuerySet[JobAnnotation]":
+    """Rows of the jobs that the condition means, and of those whose values are too long to stand there and begin alike."""
+    return JobAnnotation.objects.filter(reduce(or_, _values(condition)), key=condition.key)
+
+
+def _values(condition: Condition) -> Iterator[Q]:
+    if condition.match is Match.EXISTS:
+        yield Q()
+    for value in condition.values:
+        yield Q(**{f"value{_OF_ROWS[condition.match]}": str(value)[:LONGEST_VALUE]})
+
+
+_OF_ROWS = {Match.EQUALS: "", Match.STARTS_WITH: "__startswith", Match.EXISTS: ""}
+
+
+def _without(wanted: JobFilter, *said: Condition) -> JobFilter:
+    return JobFilter(tuple(condition for condition in wanted if condition not in said))
