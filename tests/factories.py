@@ -124,6 +124,7 @@ def make_run(
     node = fields.pop("node", f"{executor.name}-1")
     defaults: dict[str, Any] = {
         "queue_id": job.queue_id,
+        "job_submitted_at": job.submitted_at,
         "number": job.run_count + 1,
         "node": node,
         "node_id": node,

@@ -48,7 +48,7 @@ class _Past:
 
     def run(self, job: Job, number: int, state: RunState, at: datetime, **fields: Any) -> Run:
         made = Run(
-            job=job, queue_id=job.queue_id, number=number, executor=self.executor, pool=self.executor.pool_id,
+            job=job, job_submitted_at=job.submitted_at, queue_id=job.queue_id, number=number, executor=self.executor, pool=self.executor.pool_id,
             state=state, leased_at=at, recorded_at=at, **{"node": "local-1", "node_id": "", "ended_at": at, **fields},
         )  # fmt: skip
         self.runs.append(made)

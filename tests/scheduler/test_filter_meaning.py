@@ -28,6 +28,7 @@ from scheduler.filters import (
 )
 from scheduler.models import Decision, Job, Run
 from scheduler.models.clock import database_now
+from scheduler.queries.leads import jobs_found
 from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
 from tests.fuzz.effort import tried
 from tests.scheduler.history_rows import PlainJob, all_runs, make_history
@@ -109,7 +110,7 @@ def test_every_filter_of_jobs_means_what_it_says(history: list[PlainJob], size: 
     def holds(asked: list[Condition]) -> None:
         wanted = JobFilter(tuple(asked))
         expected = rows_of(job.row for job in history if job_is_meant(job, wanted, now))
-        assert rows_of(Job.objects.filter(jobs_where(wanted))) == expected
+        assert rows_of(Job.objects.filter(jobs_found(wanted))) == expected
 
     holds()
 

@@ -42,7 +42,7 @@ def past(request: Any) -> None:
         at = this_hour() - timedelta(hours=chance.choice(HOURS_AGO))
         runs.append(
             Run(
-                job=job, queue_id=job.queue_id, number=number, executor=executors[executor], pool=pool, node=node,
+                job=job, job_submitted_at=job.submitted_at, queue_id=job.queue_id, number=number, executor=executors[executor], pool=pool, node=node,
                 node_id=node, state=RunState.FAILED, category=chance.choice(CATEGORIES), leased_at=at, recorded_at=at,
                 ended_at=at - chance.choice((0, 30)) * HOUR, core_seconds=chance.randrange(1, 100),
             )

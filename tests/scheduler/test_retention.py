@@ -22,6 +22,7 @@ from scheduler.models import (
     FailureHour,
     HistoryMark,
     Job,
+    JobAnnotation,
     JobSet,
     JobSpec,
     NodeDayTotal,
@@ -44,13 +45,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 CONFIG = Configuration()
 DAY = timedelta(days=1)
-ABOUT_JOBS = (JobSpec, Run, RunError, RunOutput, Decision, Event)
+ABOUT_JOBS = (JobSpec, JobAnnotation, Run, RunError, RunOutput, Decision, Event)
 
 
 def make_ended(days_ago: float, **fields: Any) -> Job:
     """A job that ended so many days ago, with everything that can be known about one."""
     at = database_now() - days_ago * DAY
-    job = make_job(state=JobState.FAILED, submitted_at=at, recorded_at=at, **fields)
+    annotations = {"team": "night"}
+    job = make_job(state=JobState.FAILED, submitted_at=at, recorded_at=at, annotations=annotations, **fields)
     run = make_run(job, state=RunState.FAILED, recorded_at=at, ended_at=at, settled_at=at)
     RunOutput.objects.create(run=run, head=b"said")
     decision_of(run, "fail_rule", at=at).save()
