@@ -36,6 +36,15 @@ class Migration(migrations.Migration):
         *_made_anew("run", _newest("queue", name="run_by_queue")),
         *_made_anew(
             "run",
+            models.Index(
+                models.F("ended_at"),
+                models.F("id"),
+                condition=models.Q(("state__in", ["failed", "lease_expired"])),
+                name="run_failed",
+            ),
+        ),
+        *_made_anew(
+            "run",
             _newest("category", name="run_by_category", condition=models.Q(("category", ""), _negated=True)),
             instead=True,
         ),

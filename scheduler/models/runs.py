@@ -208,6 +208,11 @@ class Run(ReadByTheThousand):
                 F("queue"), F("ended_at"), F("id"), name="run_failed_of_queue",
                 condition=Q(state__in=[str(state) for state in FAILED_RUN_STATES]),
             ),
+            # The failures of all queues likewise (R9).
+            models.Index(
+                F("ended_at"), F("id"), name="run_failed",
+                condition=Q(state__in=[str(state) for state in FAILED_RUN_STATES]),
+            ),
             # What is not in the roll-ups yet, and failures of some time (T1, X3): ended runs in the order they were
             # recorded. Those of other states are passed over in the index.
             models.Index(F("recorded_at"), F("state"), name="run_by_end", condition=Q(recorded_at__isnull=False)),

@@ -13,6 +13,7 @@ from scheduler.queries.keyset import Listing, SortColumn
 from scheduler.queries.leads import Lead, jobs_found
 from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
 from scheduler.queries.waiting import ASKED_OF_NODES
+from scheduler.states import JobState, RunState
 
 NARROW = (
     "So much takes too long to find. Narrow it: name a queue, a state, or a time such as submitted>=-1d; list by the "
@@ -57,6 +58,8 @@ _RUN_COLUMNS: Mapping[str, SortColumn] = {
     "memoryPeak": SortColumn(source="memory_peak_bytes", can_be_null=True),
     "id": SortColumn(source="id"),
 }
+_ENDED = {"finished": SortColumn(source="ended_at", is_time=True)}
+"""Of what has ended for certain: in an order that an index has from both ends."""
 _DECISION_COLUMNS: Mapping[str, SortColumn] = {
     "decided": SortColumn(source="decided_at", is_time=True),
     "policy": SortColumn(source="policy_name"),
@@ -93,7 +96,8 @@ def list_jobs(wanted: JobFilter, order: Order = NEWEST_JOBS) -> Listing[Job]:
         jobs, walk = _shown(jobs_where(begin.others)), begin.first
     else:
         jobs, walk = _shown(jobs_where(wanted)) if _is_of_submission(order) else find_jobs(wanted), None
-    return Listing(jobs, order=order, columns=_JOB_COLUMNS, own="id", question=asked, walk=walk)
+    columns = {**_JOB_COLUMNS, **_ENDED} if _have_ended(wanted, _ENDED_JOBS) else _JOB_COLUMNS
+    return Listing(jobs, order=order, columns=columns, own="id", question=asked, walk=walk)
 
 
 def _begin(wanted: JobFilter, order: Order) -> FewJobSets | Lead | None:
@@ -109,7 +113,18 @@ def _is_of_submission(order: Order) -> bool:
 def list_runs(wanted: RunFilter, order: Order = NEWEST_RUNS) -> Listing[Run]:
     """The runs of a filter, in an order."""
     asked = f"runs {text_of(wanted)}"
-    return Listing(find_runs(wanted), order=order, columns=_RUN_COLUMNS, own="id", question=asked)
+    columns = {**_RUN_COLUMNS, **_ENDED} if _have_ended(wanted, _ENDED_RUNS) else _RUN_COLUMNS
+    return Listing(find_runs(wanted), order=order, columns=columns, own="id", question=asked)
+
+
+_ENDED_JOBS = frozenset(state for state in JobState if state.is_terminal)
+_ENDED_RUNS = frozenset(state for state in RunState if not state.is_active)
+
+
+def _have_ended(wanted: JobFilter | RunFilter, ended: frozenset[str]) -> bool:
+    """The filter says so."""
+    states = wanted.values("state")
+    return bool(states) and ended.issuperset(map(str, states))
 
 
 def list_decisions(wanted: DecisionFilter, order: Order = NEWEST_DECISIONS) -> Listing[Decision]:

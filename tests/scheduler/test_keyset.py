@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.errors import Invalid
-from scheduler.filters import JobFilter, Order, RunFilter, job_filter_of, order_of, run_filter_of
+from scheduler.filters import JobFilter, Order, job_filter_of, order_of, run_filter_of
 from scheduler.filters.orders import NEWEST_JOBS, SORTS
 from scheduler.filters.reading import FilterInvalid
 from scheduler.models import Job, Run
@@ -130,12 +130,18 @@ def test_lists_of_job_sets_have_what_is_meant_in_its_order(
 
 def test_pages_of_runs_joined_are_the_list(runs: list[Run]) -> None:
     @tried(40)
-    @given(names=RUN_ORDERS, signs=st.lists(st.booleans(), min_size=2, max_size=2), limit=st.integers(1, 7))
-    def holds(names: list[str], signs: list[bool], limit: int) -> None:
+    @given(
+        names=RUN_ORDERS,
+        signs=st.lists(st.booleans(), min_size=2, max_size=2),
+        limit=st.integers(1, 7),
+        states=st.sampled_from([(), (RunState.FAILED, RunState.SUCCEEDED)]),
+    )
+    def holds(names: list[str], signs: list[bool], limit: int, states: tuple[RunState, ...]) -> None:
         order = order_of(_signed(names, signs), "runs", NEWEST_JOBS)
-        everything = whole(list_runs(RunFilter(), order))
-        assert sorted(everything) == sorted(str(run.id) for run in runs)
-        assert joined(lambda: list_runs(RunFilter(), order), limit=limit) == everything
+        wanted = run_filter_of("&".join(f"state={state}" for state in states))
+        everything = whole(list_runs(wanted, order))
+        assert sorted(everything) == sorted(str(run.id) for run in runs if not states or run.state in states)
+        assert joined(lambda: list_runs(wanted, order), limit=limit) == everything
 
     holds()
 
