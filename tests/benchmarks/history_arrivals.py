@@ -61,7 +61,7 @@ _PLACE = ("id", "job_id", "queue_id", "number", "executor_id", "node", "node_id"
 _RESERVED = ("cpu_request_millicores", "memory_limit_bytes")
 _LEASED = {
     **{column: OF_RUNS[column] for column in (*_PLACE, *_RESERVED)},
-    "leased_at": "now()", "submitted_at": "j.submitted_at", "priority_class": "j.priority_class",
+    "leased_at": "now()", "job_submitted_at": "j.submitted_at", "priority_class": "j.priority_class",
 }  # fmt: skip
 _LEASE = """
     INSERT INTO scheduler_run ({columns}) SELECT {values} FROM bench_new_run b JOIN scheduler_job j ON j.id = b.job_id

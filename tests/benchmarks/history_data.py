@@ -15,7 +15,7 @@ from django.db import connection, models
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
-from scheduler.models import Decision, Job, JobSpec, Queue, Run, RunError
+from scheduler.models import Decision, Job, JobAnnotation, JobSpec, Queue, Run, RunError
 
 SLICE = 1_000_000
 """Jobs made at a time: no others lie on the disk twice."""
@@ -98,7 +98,7 @@ _JOBS = """
 OF_RUNS = {
     "id": "b.id", "job_id": "b.job_id", "queue_id": "b.queue", "number": "b.k", "executor_id": "b.executor", "node": "b.node",
     "node_id": "b.node", "pool": "b.pool", "state": "b.state", "cpu_request_millicores": "b.cpu", "memory_limit_bytes": "b.memory",
-    "submitted_at": "b.submitted", "leased_at": "b.leased", "pending_at": "b.pending", "started_at": "b.started", "ended_at": "b.ended",
+    "job_submitted_at": "b.submitted", "leased_at": "b.leased", "pending_at": "b.pending", "started_at": "b.started", "ended_at": "b.ended",
     "recorded_at": "b.ended + b.late", "settled_at": "b.ended + b.late", "attempted": "b.category <> ''", "exit_code": "b.exit_code",
     "category": "b.category", "subcategory": "b.subcategory",
     "core_seconds": "coalesce(b.cpu / 1000.0 * extract(epoch FROM b.ended - b.started), 0)",
@@ -126,12 +126,18 @@ OF_SPECS = {
         'image', 'registry.example.com/batch/worker:' || b.i % 50, 'command', '["/bin/sh", "-c", "work"]'::jsonb)))""",
 }
 _SPECS = "INSERT INTO scheduler_jobspec ({columns}) SELECT {values} FROM bench_job b ORDER BY b.i"
+OF_ANNOTATIONS = {"key": "a.key", "value": "a.value", "job_submitted_at": "b.submitted", "job_id": "b.id"}
+_ANNOTATIONS = f"""
+    INSERT INTO scheduler_jobannotation ({{columns}}) SELECT {{values}}
+      FROM bench_job b CROSS JOIN LATERAL jsonb_each_text({OF_JOBS["annotations"]}) AS a ORDER BY b.i
+"""
 
 
 type _Table = tuple[str, type[models.Model], Mapping[str, str]]
 
 _TABLES: Sequence[_Table] = (
     (_JOBS, Job, OF_JOBS),
+    (_ANNOTATIONS, JobAnnotation, OF_ANNOTATIONS),
     (_RUNS, Run, OF_RUNS),
     (_DECISIONS, Decision, OF_DECISIONS),
     (_ERRORS, RunError, OF_ERRORS),
