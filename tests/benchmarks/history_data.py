@@ -130,7 +130,7 @@ OF_ANNOTATIONS = {"key": "a.key", "value": "a.value", "job_submitted_at": "b.sub
 _ANNOTATIONS = f"""
     INSERT INTO scheduler_jobannotation ({{columns}}) SELECT {{values}}
       FROM bench_job b CROSS JOIN LATERAL jsonb_each_text({OF_JOBS["annotations"]}) AS a ORDER BY b.i
-"""
+"""  # noqa: S608 - the words are ours
 
 
 type _Table = tuple[str, type[models.Model], Mapping[str, str]]

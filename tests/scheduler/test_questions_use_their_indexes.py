@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.models import Job, Run
+from scheduler.models import Job, JobAnnotation, Run
 from tests.benchmarks.history_data import make_history
 from tests.benchmarks.history_questions import QUESTION
 
@@ -55,7 +55,7 @@ _INDEXES = """
 
 def test_listed_questions_use_the_index_that_serves_them() -> None:
     with _indexes_made_last():
-        make_history(JOBS, only=(Job, Run))
+        make_history(JOBS, only=(Job, JobAnnotation, Run))
     _seem_vacuumed()
     used = {question: set(_indexes_used(question)) for question in INDEXES}
     assert {question: names for question, names in used.items() if INDEXES[question] not in names} == {}
