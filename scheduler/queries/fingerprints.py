@@ -70,7 +70,7 @@ def failure_groups(wanted: RunFilter, span: Span, *, limit: int = 50) -> Failure
         chosen, parameters = chosen_runs(wanted, span)
     except EmptyResultSet:  # the filter contradicts itself
         return FailureGroups(groups=(), more=False)
-    with within(narrow=NARROW):
+    with within(narrow=NARROW, parallel=True):
         found = rows_of(_GROUPS.format(chosen=chosen, limit=limit + 1, places=PLACES), parameters)
     return FailureGroups(groups=tuple(_group(row) for row in found[:limit]), more=len(found) > limit)
 
