@@ -1,4 +1,4 @@
-"""Runs are listed from indexes in their order, and groups of a queue are read from its index alone.
+"""Runs are listed from indexes in their order, and groups of a queue or an executor are read from an index alone.
 
 Indexes are made without holding up writers; what an attempt that was stopped has left of one goes first.
 """
@@ -63,6 +63,16 @@ class Migration(migrations.Migration):
                 fields=["queue", "-submitted_at", "-id"],
                 include=("namespace", "job_set", "state", "state_changed_at", "ended_at"),
                 name="job_by_queue",
+            ),
+            instead=True,
+        ),
+        *_made_anew(
+            "job",
+            models.Index(
+                fields=["last_executor", "-submitted_at", "-id"],
+                include=("last_pool", "state", "state_changed_at", "ended_at"),
+                condition=models.Q(("last_executor__isnull", False)),
+                name="job_by_last_executor",
             ),
             instead=True,
         ),

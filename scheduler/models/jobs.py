@@ -314,13 +314,15 @@ class Job(ReadByTheThousand):
             models.Index(F("submitted_at").desc(), F("id").desc(), name="job_newest"),
             # All jobs by their last change (L14).
             models.Index(F("state_changed_at").desc(), F("id").desc(), name="job_by_change"),
-            # Jobs by the node or the executor of their last run, newest first (L9, L9b, G6).
+            # Jobs by the node or the executor of their last run, newest first (L9, L9b); groups of an executor (G6) are told
+            # by the index alone.
             models.Index(
                 F("last_node"), F("submitted_at").desc(), F("id").desc(), name="job_by_last_node",
                 condition=Q(last_node__isnull=False),
             ),
             models.Index(
-                F("last_executor"), F("submitted_at").desc(), F("id").desc(), name="job_by_last_executor",
+                fields=["last_executor", "-submitted_at", "-id"], name="job_by_last_executor",
+                include=["last_pool", "state", "state_changed_at", "ended_at"],
                 condition=Q(last_executor__isnull=False),
             ),
             # Jobs by the category they failed of last, newest first (X1).
