@@ -29,10 +29,13 @@ from scheduler.queries.fingerprints import failure_groups
 from scheduler.queries.groups import job_groups
 from scheduler.queries.heat_map import Across, heat_map
 from scheduler.queries.jobs import job_detail
-from scheduler.queries.listings import find_jobs, list_decisions, list_jobs, list_runs
+from scheduler.queries.keyset import Listing
+from scheduler.queries.listings import NARROW, find_jobs, list_decisions, list_jobs, list_runs
+from scheduler.queries.patience import within
 from scheduler.queries.retries import retry_statistics
 from scheduler.queries.rollups import Span
 from scheduler.queries.runs import run_detail
+from scheduler.rollups import hour_of
 
 QUEUES = (
     "queue-00",
@@ -88,10 +91,13 @@ def _jobs(text: str, order: str = "", *, limit: int = 50) -> Ask:
     """Ask for a page of jobs. `{}` in the filter stands for the value."""
     keys = order_of(order, JOBS.things, NEWEST_JOBS)
 
-    def ask(value: Any) -> object:
-        return list_jobs(job_filter_of(text.format(value)), keys).page(limit=limit)[0]
+    return lambda value: _page(lambda: list_jobs(job_filter_of(text.format(value)), keys), limit=limit)
 
-    return ask
+
+def _page(listing: Callable[[], Listing[Any]], *, limit: int = 50, cursor: str = "") -> object:
+    """As pages and REST ask for one."""
+    with within(narrow=NARROW):
+        return listing().page(limit=limit, cursor=cursor)[0]
 
 
 def _ids(text: str) -> Ask:
@@ -111,16 +117,16 @@ def _deep_place(queue: str) -> tuple[str, str]:
 
 def _deep_page(place: tuple[str, str]) -> object:
     queue, cursor = place
-    return list_jobs(job_filter_of(f"queue={queue}")).page(limit=50, cursor=cursor)[0]
+    return _page(lambda: list_jobs(job_filter_of(f"queue={queue}")), cursor=cursor)
 
 
 def _runs(text: str, order: str = "", *, limit: int = 50) -> Ask:
     keys = order_of(order, RUNS.things, NEWEST_RUNS)
-    return lambda value: list_runs(run_filter_of(text.format(value)), keys).page(limit=limit)[0]
+    return lambda value: _page(lambda: list_runs(run_filter_of(text.format(value)), keys), limit=limit)
 
 
 def _decisions(text: str) -> Ask:
-    return lambda value: list_decisions(decision_filter_of(text.format(value))).page(limit=50)[0]
+    return lambda value: _page(lambda: list_decisions(decision_filter_of(text.format(value))))
 
 
 def _groups(by: str, text: str = "", *, limit: int = 100) -> Ask:
@@ -130,11 +136,22 @@ def _groups(by: str, text: str = "", *, limit: int = 100) -> Ask:
 def _replay(queue: str) -> object:
     """The failed attempts of a queue in the order they ended, a page of a thousand."""
     wanted = run_filter_of(f"queue={queue}&state=failed&finished>=-7d")
-    return list_runs(wanted, order_of("finished", RUNS.things, OLDEST_RUNS)).page(limit=1_000)[0]
+    order = order_of("finished", RUNS.things, OLDEST_RUNS)
+    return _page(lambda: list_runs(wanted, order), limit=1_000)
 
 
 def _last(days: int) -> Span:
     return Span(since=database_now() - timedelta(days=days))
+
+
+def _whole_days(days: int) -> Span:
+    """So many, and what there is of today, as whoever names a day asks."""
+    return Span(since=hour_of(database_now() - timedelta(days=days)).replace(hour=0))
+
+
+def _late_that_day(days: int) -> Span:
+    """The same from the first hour of that day on: nearly the whole of it is no whole day."""
+    return Span(since=hour_of(database_now() - timedelta(days=days)).replace(hour=1))
 
 
 def _job(step: int) -> Job:
@@ -201,10 +218,11 @@ QUESTIONS: Sequence[Question] = (
     Question(id="D4", told="run with error and decision", find=_run, ask=lambda run: run_detail(str(run.id))),
     Question(id="X1", told="last failure of a category", ask=_jobs("category.last={}"), values=CATEGORIES),
     Question(id="X2", told="any run failed on a bad node", ask=_jobs("node.any={}&runState.any=failed"), values=BAD_NODES),
-    Question(id="X3", told="node by category, 7 days, 50 rows", ask=lambda _: heat_map(RunFilter(), Across.NODE, _last(7)).rows, aim=PICTURE),
+    Question(id="X3", told="node by category, 7 days, 50 rows", ask=lambda _: heat_map(RunFilter(), Across.NODE, _whole_days(7)).rows, aim=PICTURE),
+    Question(id="X3b", told="the same, but for an hour", ask=lambda _: heat_map(RunFilter(), Across.NODE, _late_that_day(7)).rows, aim=PICTURE),
     Question(id="X4", told="retried jobs of a queue", ask=_jobs("queue={}&retries>0"), values=QUEUES),
     Question(id="X5", told="replay of a queue's failures, 7 days", ask=_replay, values=QUEUES),
-    Question(id="X6", told="categories per day, 30 days", ask=lambda _: failure_days(RunFilter(), _last(30)), aim=PICTURE),
+    Question(id="X6", told="categories per day, 30 days", ask=lambda _: failure_days(RunFilter(), _whole_days(30)), aim=PICTURE),
     Question(id="T1", told="failures alike, 7 days", ask=lambda _: failure_groups(RunFilter(), _last(7)).groups, aim=GROUPED),
     Question(id="T2", told="retries by policy and rule, 30 days", ask=lambda _: retry_statistics(decision_filter_of(""), _last(30)), aim=PICTURE),
     Question(id="T3", told="queue by category, 7 days", ask=lambda _: heat_map(RunFilter(), Across.QUEUE, _last(7)).rows, aim=PICTURE),
