@@ -103,6 +103,15 @@ def test_days_and_spans(bob: Caller) -> None:
     assert len(bob.get("v1/failures/days", {"since": "", "category": "oom"}).body["days"]) == 1
 
 
+@pytest.mark.parametrize("filters", [{}, {"queue": "nightly"}])
+def test_an_age_in_days_begins_with_a_whole_day(bob: Caller, filters: dict[str, Any]) -> None:
+    day = (database_now() - timedelta(days=7)).replace(hour=0, minute=0, second=0, microsecond=0)
+    make_run(make_job(), state=RunState.FAILED, category="oom", recorded_at=day)
+    for since, failures in (("-7d", 1), ("-1w", 1), ("-168h", 0)):
+        days = bob.get("v1/failures/days", {"since": since, **filters}).body["days"]
+        assert sum(each["failures"] for each in days) == failures, since
+
+
 @pytest.mark.parametrize("filters", [{}, {"queue": ["nightly", "daily"]}])
 def test_what_retries_come_to(bob: Caller, filters: dict[str, Any]) -> None:
     make_story()

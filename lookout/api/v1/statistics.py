@@ -1,6 +1,7 @@
 """Jobs in groups, where and how runs fail, and what retries come to."""
 
 import dataclasses
+from datetime import datetime
 from typing import Annotated, Any
 
 from rest_framework.request import Request
@@ -62,7 +63,8 @@ class SpanQuery:
     """Of which time, by when things were recorded."""
 
     since: Annotated[str, AtMost(60)] = "-30d"
-    """A time such as 2026-11-29T10:00:00Z, a day, or an age such as -12h. Empty: from the beginning."""
+    """A time such as 2026-11-29T10:00:00Z, a day, or an age such as -12h; one in days or weeks begins with a whole day in
+    UTC. Empty: from the beginning."""
     until: Annotated[str, AtMost(60)] = ""
     """The same. Empty: until now."""
 
@@ -73,7 +75,7 @@ class HeatMapQuery:
 
     across: Across = Across.NODE
     since: Annotated[str, AtMost(60)] = "-7d"
-    """A time, a day, or an age. Empty: from the beginning."""
+    """A time, a day, or an age; one in days or weeks begins with a whole day in UTC. Empty: from the beginning."""
     until: Annotated[str, AtMost(60)] = ""
     limit: Annotated[int, AtMost(MOST_ROWS)] = 50
     """Rows; what does not come into them is one more."""
@@ -84,7 +86,7 @@ class FailureGroupsQuery:
     """Which failures."""
 
     since: Annotated[str, AtMost(60)] = "-7d"
-    """A time, a day, or an age. Empty: from the beginning."""
+    """A time, a day, or an age; one in days or weeks begins with a whole day in UTC. Empty: from the beginning."""
     until: Annotated[str, AtMost(60)] = ""
     limit: Annotated[int, AtMost(MOST_FAILURE_GROUPS)] = 50
 
@@ -217,4 +219,10 @@ def _moment(text: str, path: str) -> Any:
         value = read_value(Kind.TIME, text)
     except ValueError as error:
         raise Invalid(f"{path} takes {TAKES[Kind.TIME]}.", path=path) from error
-    return database_now() - value.length if isinstance(value, Ago) else value
+    return _before_now(value, text) if isinstance(value, Ago) else value
+
+
+def _before_now(age: Ago, text: str) -> datetime:
+    """An age in days or weeks begins with a whole day, since what is added up of whole days need not be counted again."""
+    moment = database_now() - age.length
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0) if text.rstrip()[-1] in "dw" else moment
