@@ -17,7 +17,7 @@ from scheduler.models.expiry import (
     old_jobs,
     old_outputs,
 )
-from scheduler.models.history import BEGINNING
+from scheduler.models.history_mark import BEGINNING
 
 MOST_JOBS = 500
 MOST_LOOKED_AT = 5_000
@@ -75,7 +75,9 @@ def remove_some(*, config: Configuration) -> Removed:
         mark.client_ids_until, limits.client_ids, most=MOST_LOOKED_AT
     )
     delete_node_days(limits.jobs)
-    mark.save(update_fields=["outputs_until", "client_ids_until"])
+    if jobs:
+        mark.jobs_until = max(mark.jobs_until, limits.jobs)
+    mark.save(update_fields=["jobs_until", "outputs_until", "client_ids_until"])
     behind = mark.outputs_until < limits.outputs or mark.client_ids_until < limits.client_ids
     return Removed(
         jobs=jobs,

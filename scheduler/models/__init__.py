@@ -10,7 +10,6 @@ from scheduler.models.fleet import Executor, Node
 from scheduler.models.history import (
     FailureDay,
     FailureHour,
-    HistoryMark,
     JobTotal,
     NodeDayTotal,
     NodeFailureDay,
@@ -19,6 +18,7 @@ from scheduler.models.history import (
     RetryDay,
     RetryHour,
 )
+from scheduler.models.history_mark import HistoryMark
 from scheduler.models.jobs import Job, JobSet, JobSpec
 from scheduler.models.policies import RetryPolicy, RetryPolicyVersion
 from scheduler.models.pools import Pool, PoolRound

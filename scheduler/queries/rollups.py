@@ -22,19 +22,25 @@ class Span:
         return {"since": self.since or "-infinity", "until": self.until or "infinity"}
 
 
-# One statement, so one snapshot: no hour closes between the look at the mark and the look at the rows. Rolled up is
-# what lies in [first, rest); live are [since, first) and [rest, until).
+# One statement, so one snapshot: no hour closes between the look at the marks and the look at the rows. Rolled up is
+# what lies in [first, rest); live are [since, first) and [rest, until). Where retention has been there is nothing left
+# to count live: a span that begins or ends there takes in the whole of the bucket, or what is rolled up of it.
 _SPAN = """
-    span AS MATERIALIZED (
+    asked AS (
+        SELECT since, until, since < until AS lasts, coalesce(mark.closed_until, 'epoch') AS mark, coalesce(mark.jobs_until, 'epoch') AS gone
+          FROM (SELECT %(since)s::timestamptz AS since, %(until)s::timestamptz AS until) AS given
+          LEFT JOIN scheduler_historymark AS mark ON true
+    ), whole AS (
+        SELECT CASE WHEN lasts AND since < gone THEN date_trunc('{unit}', since, 'UTC') ELSE since END AS since,
+               CASE WHEN lasts AND until < mark AND date_trunc('{unit}', until, 'UTC') < least(until, gone)
+                    THEN least(mark, date_trunc('{unit}', until, 'UTC') + interval '1 {unit}') ELSE until END AS until, mark
+          FROM asked
+    ), span AS MATERIALIZED (
         SELECT since, until, mark, first,
                greatest(first, CASE WHEN mark <= until THEN mark ELSE date_trunc('{unit}', until, 'UTC') END) AS rest
-          FROM (SELECT since, until, mark, least(until,
-                       CASE WHEN whole < since THEN whole + interval '1 {unit}' ELSE since END) AS first
-                  FROM (SELECT since, until, date_trunc('{unit}', since, 'UTC') AS whole,
-                               coalesce((SELECT closed_until FROM scheduler_historymark), 'epoch') AS mark
-                          FROM (SELECT %(since)s::timestamptz AS since, %(until)s::timestamptz AS until) AS asked
-                       ) AS known
-               ) AS aligned
+          FROM (SELECT since, until, mark, least(until, CASE WHEN date_trunc('{unit}', since, 'UTC') < since
+                       THEN date_trunc('{unit}', since, 'UTC') + interval '1 {unit}' ELSE since END) AS first
+                  FROM whole) AS aligned
     )
 """
 # Of what is rolled up by the hour, [first, rest) is rolled up by the day as well.
