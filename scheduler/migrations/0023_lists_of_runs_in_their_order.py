@@ -45,7 +45,12 @@ class Migration(migrations.Migration):
         ),
         *_made_anew(
             "run",
-            _newest("category", name="run_by_category", condition=models.Q(("category", ""), _negated=True)),
+            models.Index(
+                fields=["category", "-leased_at", "-id"],
+                include=("state", "job", "job_submitted_at"),
+                condition=models.Q(("category", ""), _negated=True),
+                name="run_by_category",
+            ),
             instead=True,
         ),
         *_made_anew(

@@ -188,12 +188,14 @@ class Run(ReadByTheThousand):
                 condition=Q(state__in=["leased", "pending", "running"]),
             ),
             # What follows serves questions of `tack bench history`, by their ids.
-            # Lists, newest first: of all runs (R1, R6), of a queue (R2), of a category (R4).
+            # Lists, newest first: of all runs (R1, R6), of a queue (R2).
             models.Index(F("leased_at").desc(), F("id").desc(), name="run_newest"),
             models.Index(F("queue"), F("leased_at").desc(), F("id").desc(), name="run_by_queue"),
+            # Failed runs of a category, newest first (R4), and jobs that failed of it at any time, in their order: the index
+            # alone tells which.
             models.Index(
-                F("category"), F("leased_at").desc(), F("id").desc(), name="run_by_category",
-                condition=~Q(category=""),
+                fields=["category", "-leased_at", "-id"], include=["state", "job", "job_submitted_at"],
+                name="run_by_category", condition=~Q(category=""),
             ),
             # Runs of a node, newest first (R3), and jobs that ran on it at any time, in their order (X2): the index alone
             # tells which.

@@ -1,4 +1,4 @@
-"""Rows that lead to jobs: of an annotation, or the runs of a node. They know when their job was submitted.
+"""Rows that lead to jobs: of an annotation, or the runs of a node or a category. They know when their job was submitted.
 
 By itself the database takes all jobs for about equally likely to be meant: it walks them until enough are found where
 nearly none are, and asks about each where the rows could have told at once.
@@ -15,9 +15,9 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from scheduler.filters import Condition, JobFilter, Match, Scope
 from scheduler.models import Job, JobAnnotation, Run
 from scheduler.models.annotations import LONGEST_VALUE
-from scheduler.queries.columns import OF_RUNS
+from scheduler.queries.failures import NO_CATEGORY
 from scheduler.queries.keyset import Stretch
-from scheduler.queries.meaning import jobs_where
+from scheduler.queries.meaning import jobs_where, some_runs_where
 
 MOST = 20_000
 """Rows of an annotation that are looked at; jobs that more of them lead to are dense enough among all jobs."""
@@ -43,7 +43,7 @@ class Lead:
         said = [condition for condition in wanted if _can_lead(condition)][:_MOST_ASKED]
         counted = [(_annotated(condition)[: MOST + 1].count(), condition) for condition in said]
         few = min((each for each in counted if each[0] <= MOST), key=lambda each: each[0], default=None)
-        return cls._of_annotation(wanted, few[1]) if few else cls._of_node(wanted)
+        return cls._of_annotation(wanted, few[1]) if few else cls._of_runs(wanted)
 
     @classmethod
     def in_order(cls, wanted: JobFilter) -> Self | None:
@@ -60,15 +60,12 @@ class Lead:
         return cls(rows=_annotated(said), others=others)
 
     @classmethod
-    def _of_node(cls, wanted: JobFilter) -> Self | None:
+    def _of_runs(cls, wanted: JobFilter) -> Self | None:
         said = [each for each in wanted if each.scope is Scope.ANY and not each.negated]
-        is_named = any(each.field == "node" and _is_one(each) for each in said)
-        if not is_named or any(each.field not in ("node", "runState") for each in said):
+        runs = some_runs_where(said) if any(map(_leads_by_runs, said)) else None
+        if runs is None:
             return None
-        found = reduce(
-            lambda runs, each: runs.filter(OF_RUNS[each.field].holds(each)), said, Run.objects.all()
-        )
-        return cls(rows=found, others=_without(wanted, *said))
+        return cls(rows=Run.objects.filter(runs), others=_without(wanted, *said))
 
     def first(self, jobs: "QuerySet[Job]", stretch: Stretch) -> "QuerySet[Job]":
         """Of ordered jobs of the others the first that these rows lead to, no more than the stretch is long."""
@@ -81,6 +78,17 @@ class Lead:
         keys = F("job_submitted_at"), F("job_id")
         order = [key.desc() if stretch.descending else key.asc() for key in keys]
         return jobs.filter(pk__in=rows.order_by(*order).values("job").distinct()[: stretch.number])
+
+
+def _leads_by_runs(condition: Condition) -> bool:
+    """A node has never too many runs; of a category they may be."""
+    if condition.field == "node":
+        return _is_one(condition)
+    names = {str(value).partition("/")[0] for value in condition.values}
+    is_category = (
+        condition.field == "category" and condition.match is Match.EQUALS and NO_CATEGORY not in names
+    )
+    return is_category and Run.objects.filter(category__in=names)[: MOST + 1].count() <= MOST
 
 
 def jobs_found(wanted: JobFilter) -> Q:

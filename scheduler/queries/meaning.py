@@ -71,6 +71,17 @@ def _asked_of(runs: _Runs, asked: Sequence[Condition]) -> Q:
     return found
 
 
+def some_runs_where(asked: Sequence[Condition]) -> Q | None:
+    """Runs of which all these conditions hold: their jobs, and no others, are meant by them.
+
+    None where a job's own end does as well as a run.
+    """
+    failures = [condition for condition in asked if condition.field in _OF_FAILURES]
+    if failures and (_is_of(RETURNED_TOO_OFTEN, failures) or _is_of(REJECTED, failures)):
+        return None
+    return _all_hold(OF_RUNS, asked) & (Q(state__in=FAILED_RUN_STATES) if failures else Q())
+
+
 def _some_run(asked: Sequence[Condition]) -> Q:
     failures = [condition for condition in asked if condition.field in _OF_FAILURES]
     if not failures:

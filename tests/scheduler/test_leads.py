@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from importlib import import_module
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -36,9 +37,15 @@ def jobs() -> list[Job]:
         job = make_job(queue, annotations=annotations, submitted_at=now - timedelta(seconds=number // 3))
         for turn in range(number % 4):
             state = RunState.FAILED if turn % 2 else RunState.LEASE_RETURNED
-            make_run(job, executor=executor, state=state, node=("gpu-1", "gpu-2")[number % 2])
+            failed = _failed(number + turn) if state is RunState.FAILED else {}
+            make_run(job, executor=executor, state=state, node=("gpu-1", "gpu-2")[number % 2], **failed)
         made.append(job)
     return made
+
+
+def _failed(number: int) -> dict[str, Any]:
+    category, subcategory = (("oom", "limit"), ("oom", ""), ("disk", ""), ("", ""))[number % 4]
+    return {"category": category, "subcategory": subcategory, "exit_code": number % 2}
 
 
 def rows_of_jobs() -> set[tuple[str, str, object, str]]:
@@ -61,6 +68,9 @@ ASKED = (
     "annotation.team/colour*=d", "annotation.n=1&annotation.team/colour=red", "annotation.n=1&queue=a", "annotation.n=none",
     "annotation.n=0&annotation.n=1&queue=b&owner!=bob", "node.any=gpu-1", "node.any=gpu-1&runState.any=failed&queue=a",
     "node.any=gpu-2&runState.any!=failed", "node.any=gpu-1&annotation.n=0", "node.any=gpu-1&number.any=1", "node.any!=gpu-1",
+    "category.any=oom", "category.any=oom/limit", "category.any=none", "category.any=internal", "category.any!=oom&queue=a",
+    "node.any=gpu-2&category.any=oom", "node.any=gpu-1&category.any!=oom", "node.any=gpu-1&category.any=internal",
+    "category.any=oom&exitCode.any=1", "category.any=disk&category.any=oom&owner=alice",
 )  # fmt: skip
 ORDERS = ("-submitted", "submitted", "-stateChanged")
 
@@ -121,7 +131,8 @@ def versions() -> list[tuple[object, ...]]:
         cursor.execute(
             "SELECT ctid::text, xmin::text, key, value, job_id FROM scheduler_jobannotation ORDER BY 1"
         )
-        return cursor.fetchall()
+        found: list[tuple[object, ...]] = cursor.fetchall()
+        return found
 
 
 def test_annotations_of_jobs_from_before_are_found(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
