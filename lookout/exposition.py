@@ -31,6 +31,10 @@ _COUNTERS = {
         "tack_scheduler_retry_policy_gang_skipped",
         "Failures of gang members, which no policy decides about, by the policy that would have.",
     ),
+    Metric.REMOVED: (
+        "tack_scheduler_retention_removed",
+        "What was removed since it was older than retention says.",
+    ),
 }
 # The model's names for these do not end in _total, which its library allows for a counter and ours does not: hence
 # without a type. They count nevertheless.

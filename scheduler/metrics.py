@@ -18,6 +18,7 @@ class Metric(StrEnum):
 
     DECISIONS = "decisions"
     GANG_SKIPS = "gang_skips"
+    REMOVED = "removed"
     FAILURES_BY_QUEUE = "failures_by_queue"
     FAILURES_BY_NODE = "failures_by_node"
     SETTLE_TIMES = "settle_times"
@@ -34,6 +35,7 @@ class Metric(StrEnum):
 LABELS: Mapping[Metric, tuple[str, ...]] = {
     Metric.DECISIONS: ("queue", "pool", "policy", "decision"),
     Metric.GANG_SKIPS: ("policy",),
+    Metric.REMOVED: ("what",),
     Metric.FAILURES_BY_QUEUE: ("queue", "pool", "category", "subcategory"),
     Metric.FAILURES_BY_NODE: ("node", "pool", "cluster", "category", "subcategory"),
     Metric.SETTLE_TIMES: ("le",),

@@ -15,27 +15,28 @@ PATIENCE_SECONDS = 2.0
 """After so long nothing more is begun; the next time goes on."""
 
 
-def roll_up(*, seconds: float = PATIENCE_SECONDS) -> bool:
+def roll_up(*, seconds: float = PATIENCE_SECONDS, waits: bool = False) -> bool:
     """Close every hour that is over, and count the jobs whose end was recorded since the last time.
 
     Each step is a transaction, so that an end at any moment loses nothing and counts nothing twice. Returns
-    whether there is more to do than there was time for. Where somebody else is at it, there is nothing to do.
+    whether there is more to do than there was time for. Where somebody else is at it, there is nothing to do; or one
+    waits for their step to end.
     """
     until = time.monotonic() + seconds
-    while close_next_hour() or count_ended_jobs():
+    while close_next_hour(waits=waits) or count_ended_jobs(waits=waits):
         if time.monotonic() > until:
             return True
     return False
 
 
 @transaction.atomic
-def close_next_hour() -> bool:
+def close_next_hour(*, waits: bool = False) -> bool:
     """Add up the first hour that is over and not closed; hours without anything close with it. Whether there was one.
 
     An hour is over when no transaction is open that began before its end: whatever was to be recorded in it is
     there, in the snapshot of the statements that follow.
     """
-    mark = HistoryMark.objects.take()
+    mark = HistoryMark.objects.take(waits=waits)
     if mark is None:
         return False
     over = hour_of(HistoryMark.objects.over_until())
@@ -50,9 +51,9 @@ def close_next_hour() -> bool:
 
 
 @transaction.atomic
-def count_ended_jobs() -> bool:
+def count_ended_jobs(*, waits: bool = False) -> bool:
     """Add jobs to the totals, those first whose end was recorded first. Whether some are left."""
-    mark = HistoryMark.objects.take()
+    mark = HistoryMark.objects.take(waits=waits)
     if mark is None:
         return False
     over = HistoryMark.objects.over_until()

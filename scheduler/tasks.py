@@ -18,7 +18,7 @@ from scheduler.models import Bell, Counter, Vigil
 from scheduler.queries.fleet import pools_with_work
 from scheduler.queries.schedulability import FleetCheck
 from scheduler.queries.unsettled import any_unsettled
-from scheduler.retention import remove_some
+from scheduler.retention import Removed, remove_some
 from scheduler.rollups import roll_up
 from scheduler.settling import BATCH, settle_runs
 
@@ -89,8 +89,11 @@ def add_up() -> None:
 def remove_old() -> None:
     """Once a minute: remove what is older than it is to be kept, for a second or two."""
     until = time.monotonic() + REMOVE_SECONDS
-    while remove_some(config=configuration()).more and time.monotonic() < until:
-        pass
+    removed = Removed(more=True)
+    while removed.more and time.monotonic() < until:
+        removed += remove_some(config=configuration())
+    if removed.counts:
+        log.info("Removed since it was too old: %s.", removed)
 
 
 def ring_settle() -> None:

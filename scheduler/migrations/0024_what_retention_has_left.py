@@ -1,4 +1,4 @@
-"""Retention notes before which moment jobs may be gone, so that statistics take whole what is only rolled up there."""
+"""Retention notes before which moment jobs may be gone, and counts what it removes."""
 
 from datetime import UTC, datetime
 
@@ -13,5 +13,25 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             "historymark", "jobs_until", models.DateTimeField(default=datetime(1970, 1, 1, tzinfo=UTC))
+        ),
+        migrations.RemoveConstraint("counter", "counter_metric_known"),
+        migrations.AddConstraint(
+            "counter",
+            models.CheckConstraint(
+                name="counter_metric_known",
+                condition=models.Q(
+                    metric__in=[
+                        "decisions",
+                        "gang_skips",
+                        "removed",
+                        "failures_by_queue",
+                        "failures_by_node",
+                        "settle_times",
+                        "settle_seconds",
+                        "round_times",
+                        "round_seconds",
+                    ]
+                ),
+            ),
         ),
     ]

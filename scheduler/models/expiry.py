@@ -4,7 +4,7 @@ Whatever somebody holds is passed over and left for the next time.
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -42,16 +42,21 @@ _DELETE_OUTPUTS = """
     WITH gone AS MATERIALIZED (
         SELECT o.run_id FROM scheduler_run r JOIN scheduler_runoutput o ON o.run_id = r.id
          WHERE r.recorded_at >= %(since)s AND r.recorded_at < %(until)s FOR UPDATE OF o SKIP LOCKED
-    )
-    DELETE FROM scheduler_runoutput WHERE run_id IN (SELECT run_id FROM gone)
+    ), done AS (DELETE FROM scheduler_runoutput WHERE run_id IN (SELECT run_id FROM gone) RETURNING 1)
+    SELECT (SELECT count(*) FROM done),
+           (SELECT min(r.recorded_at) FROM scheduler_run r JOIN scheduler_runoutput o ON o.run_id = r.id
+             WHERE r.recorded_at >= %(since)s AND r.recorded_at < %(until)s AND r.id NOT IN (SELECT run_id FROM gone))
 """
 _FORGET_CLIENT_IDS = """
     WITH gone AS MATERIALIZED (
         SELECT id FROM scheduler_job
          WHERE recorded_at >= %(since)s AND recorded_at < %(until)s AND client_id IS NOT NULL
            FOR NO KEY UPDATE SKIP LOCKED
-    )
-    UPDATE scheduler_job SET client_id = NULL WHERE id IN (SELECT id FROM gone)
+    ), done AS (UPDATE scheduler_job SET client_id = NULL WHERE id IN (SELECT id FROM gone) RETURNING 1)
+    SELECT (SELECT count(*) FROM done),
+           (SELECT min(recorded_at) FROM scheduler_job
+             WHERE recorded_at >= %(since)s AND recorded_at < %(until)s AND client_id IS NOT NULL
+               AND id NOT IN (SELECT id FROM gone))
 """
 # Together: what one of these tables tells is taken off what another tells.
 _DELETE_NODE_DAYS = """
@@ -69,8 +74,20 @@ _OLD_OUTPUTS = """
     SELECT count(*) FROM scheduler_runoutput o JOIN scheduler_run r ON r.id = o.run_id WHERE r.recorded_at < %(before)s
 """
 _OLD_CLIENT_IDS = """
-    SELECT count(*) FROM scheduler_job WHERE recorded_at < %(before)s AND client_id IS NOT NULL
+    SELECT count(*) FROM scheduler_job
+     WHERE recorded_at >= %(since)s AND recorded_at < %(before)s AND client_id IS NOT NULL
 """
+
+
+class Swept(NamedTuple):
+    """What a look through some rows in the order they were recorded came to."""
+
+    gone: int
+    """How many went."""
+    until: datetime
+    """Of what was recorded before nothing is left. Where somebody holds something, it is no further than that."""
+    more: bool
+    """Further ones can be looked through at once."""
 
 
 def delete_jobs(before: datetime, *, most: int) -> tuple[int, int, int, int]:
@@ -79,13 +96,13 @@ def delete_jobs(before: datetime, *, most: int) -> tuple[int, int, int, int]:
     return jobs, runs, events, outputs
 
 
-def delete_outputs(since: datetime, before: datetime, *, most: int) -> tuple[int, datetime]:
-    """Delete the outputs of about so many runs, the oldest first: how many went, and until when none is left."""
+def delete_outputs(since: datetime, before: datetime, *, most: int) -> Swept:
+    """Delete the outputs of about so many runs, the oldest first."""
     return _through("scheduler_run", _DELETE_OUTPUTS, since, before, most)
 
 
-def forget_client_ids(since: datetime, before: datetime, *, most: int) -> tuple[int, datetime]:
-    """Free the client ids of about so many jobs, likewise."""
+def forget_client_ids(since: datetime, before: datetime, *, most: int) -> Swept:
+    """Free the client ids of about so many jobs, the oldest first."""
     return _through("scheduler_job", _FORGET_CLIENT_IDS, since, before, most)
 
 
@@ -107,19 +124,18 @@ def old_outputs(before: datetime) -> int:
     return int(count)
 
 
-def old_client_ids(before: datetime) -> int:
-    """How many client ids there are of jobs recorded before."""
-    (count,) = _one_row(_OLD_CLIENT_IDS, before=before)
+def old_client_ids(since: datetime, before: datetime) -> int:
+    """How many client ids there are of jobs recorded in a span."""
+    (count,) = _one_row(_OLD_CLIENT_IDS, since=since, before=before)
     return int(count)
 
 
-def _through(table: str, sql: str, since: datetime, before: datetime, most: int) -> tuple[int, datetime]:
+def _through(table: str, sql: str, since: datetime, before: datetime, most: int) -> Swept:
     if since >= before:
-        return 0, since
+        return Swept(gone=0, until=since, more=False)
     (until,) = _one_row(_UNTIL.format(table=table), since=since, before=before, most=most)
-    with connection.cursor() as cursor:
-        cursor.execute(sql, {"since": since, "until": until})
-        return cursor.rowcount, until
+    gone, held = _one_row(sql, since=since, until=until)
+    return Swept(gone=gone, until=held or until, more=held is None and until < before)
 
 
 def _one_row(sql: str, **parameters: Any) -> tuple[Any, ...]:

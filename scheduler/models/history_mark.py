@@ -19,10 +19,10 @@ _OVER = """
 class HistoryMarkManager(models.Manager["HistoryMark"]):
     """Reads and takes the one row."""
 
-    def take(self) -> "HistoryMark | None":
-        """The mark, locked until the transaction ends; None while another works on the history."""
+    def take(self, *, waits: bool = False) -> "HistoryMark | None":
+        """The mark, locked until the transaction ends; None while another works on the history, unless one waits."""
         self.bulk_create([HistoryMark()], ignore_conflicts=True)
-        return self.select_for_update(skip_locked=True).first()
+        return self.select_for_update(skip_locked=not waits).first()
 
     def over_until(self) -> datetime:
         """Nothing will be recorded any more before this moment. What was is seen by the next statement."""
@@ -46,7 +46,7 @@ class HistoryMark(models.Model):
     outputs_until = models.DateTimeField(default=BEGINNING)
     """Runs whose end was recorded before it have no output any more."""
     client_ids_until = models.DateTimeField(default=BEGINNING)
-    """Jobs whose end was recorded before it have no client id any more."""
+    """Jobs whose end was recorded before it have no client id any more, or are about to go with it."""
 
     objects = HistoryMarkManager()
 

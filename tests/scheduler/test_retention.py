@@ -1,22 +1,17 @@
-"""Retention: what is too old goes, whole and in small steps; what is not, not added up, or held by others stays."""
+"""Retention: what is too old goes, whole; what is not, or is not added up, stays."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
 from io import StringIO
-from typing import Any
 
-import psycopg
 import pytest
 from django.apps import apps
 from django.core.management import call_command
-from django.db import IntegrityError, connection, models, transaction
+from django.db import models
 
-from scheduler.config import Configuration
 from scheduler.filters import JobFilter
+from scheduler.metrics import Count, Metric
 from scheduler.models import (
+    Counter,
     Decision,
     Event,
     FailureHour,
@@ -33,52 +28,16 @@ from scheduler.models import (
     RunOutput,
 )
 from scheduler.models.clock import database_now
-from scheduler.models.events import NewEvent
 from scheduler.queries.groups import job_groups
 from scheduler.retention import Removed, remove_some, what_is_too_old
 from scheduler.rollups import roll_up
-from scheduler.states import EventKind, JobState, RunState
-from tests.factories import make_job, make_run
-from tests.scheduler.pasts import decision_of
+from scheduler.states import JobState
+from tests.factories import make_job
+from tests.scheduler.ended_jobs import CONFIG, DAY, jobs_left, make_ended, remove_everything
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CONFIG = Configuration()
-DAY = timedelta(days=1)
 ABOUT_JOBS = (JobSpec, JobAnnotation, Run, RunError, RunOutput, Decision, Event)
-
-
-def make_ended(days_ago: float, **fields: Any) -> Job:
-    """A job that ended so many days ago, with everything that can be known about one."""
-    at = database_now() - days_ago * DAY
-    annotations = {"team": "night"}
-    job = make_job(state=JobState.FAILED, submitted_at=at, recorded_at=at, annotations=annotations, **fields)
-    run = make_run(job, state=RunState.FAILED, recorded_at=at, ended_at=at, settled_at=at)
-    RunOutput.objects.create(run=run, head=b"said")
-    decision_of(run, "fail_rule", at=at).save()
-    with transaction.atomic():
-        told = NewEvent(job_set_id=job.job_set_id, job_id=job.id, kind=EventKind.FAILED, created=at)
-        Event.objects.append([told])
-    return job
-
-
-def remove_everything(config: Configuration = CONFIG) -> Removed:
-    roll_up()
-    removed = Removed(more=True)
-    while removed.more:
-        removed += remove_some(config=config)
-    return removed
-
-
-def jobs_left() -> set[str]:
-    """The jobs there are; of each there is everything or, where it is gone, nothing."""
-    ids = set(Job.objects.values_list("id", flat=True))
-    assert set(JobSpec.objects.values_list("job_id", flat=True)) == ids
-    assert set(Run.objects.values_list("job_id", flat=True)) == ids
-    assert set(RunError.objects.values_list("run__job_id", flat=True)) == ids
-    assert set(Decision.objects.values_list("job_id", flat=True)) == ids
-    assert set(Event.objects.values_list("job_id", flat=True)) == ids
-    return ids
 
 
 def test_old_jobs_go_with_everything_about_them() -> None:
@@ -125,10 +84,29 @@ def test_jobs_that_have_not_ended_stay_however_old() -> None:
 def test_nothing_goes_that_is_not_added_up() -> None:
     make_ended(50)
     assert remove_some(config=CONFIG) == Removed()
-    assert what_is_too_old(config=CONFIG) == Removed()
     roll_up()
-    assert what_is_too_old(config=CONFIG).jobs == 1
     assert remove_some(config=CONFIG).jobs == 1
+
+
+@pytest.mark.parametrize("mark", ["closed_until", "counted_until"])
+def test_what_was_recorded_after_the_last_closed_hour_or_the_last_count_stays(mark: str) -> None:
+    make_ended(60)
+    young = make_ended(50, client_id="mine")
+    roll_up()
+    HistoryMark.objects.update(**{mark: database_now() - 55 * DAY})
+    assert remove_some(config=CONFIG) == Removed(jobs=1, runs=1, events=1, outputs=1)
+    assert jobs_left() == {young.id}
+
+
+def test_what_went_is_counted() -> None:
+    for days in (60, 50, 20, 10):
+        make_ended(days, client_id=f"job {days}")
+    remove_everything()
+    totals = dict(Counter.objects.totals(reset_every_seconds=CONFIG.metrics_reset_seconds))
+    assert totals == {
+        Count(Metric.REMOVED, (what,)): number
+        for what, number in (("jobs", 2), ("runs", 2), ("events", 2), ("outputs", 3), ("client_ids", 2))
+    }
 
 
 def test_roll_ups_stay_but_those_of_nodes_and_pools_and_totals_are_those_of_the_list() -> None:
@@ -150,104 +128,13 @@ def test_a_queue_of_which_all_is_gone_is_in_no_group() -> None:
     assert JobSet.objects.exists()  # its events go on from the number they had
 
 
-def test_a_dry_run_tells_what_would_go_and_changes_nothing() -> None:
+def test_a_dry_run_tells_what_a_run_removes_and_changes_nothing() -> None:
     for days in (60, 50, 20, 8, 1):
         make_ended(days, client_id=f"job {days}")
-    roll_up()
     before = [list(model.objects.order_by("pk").values()) for model in (Job, *ABOUT_JOBS)]
-    told = StringIO()
-    call_command("retention", "--dry-run", stdout=told)
-    assert "Too old: 2 jobs with 2 runs and 2 events; 3 outputs; 4 client ids." in told.getvalue()
+    told = [StringIO(), StringIO()]
+    call_command("retention", "--dry-run", stdout=told[0])
     assert [list(model.objects.order_by("pk").values()) for model in (Job, *ABOUT_JOBS)] == before
-
-
-def test_the_command_removes_all_of_it_and_says_how_much() -> None:
-    for days in (60, 50, 1):
-        make_ended(days)
-    told = StringIO()
-    call_command("retention", stdout=told)
-    assert told.getvalue().startswith("Removed: 2 jobs with 2 runs and 2 events; 2 outputs;")
-    assert len(jobs_left()) == 1
-
-
-@contextmanager
-def another_session() -> Iterator["psycopg.Connection[Any]"]:
-    parameters = connection.get_connection_params()
-    names = ("dbname", "user", "password", "host", "port")
-    with psycopg.connect(**{name: parameters[name] for name in names if name in parameters}) as session:
-        yield session
-
-
-def test_what_somebody_holds_is_passed_over_and_taken_later() -> None:
-    held, free = make_ended(60), make_ended(50)
-    roll_up()
-    with another_session() as session:
-        session.execute("SELECT FROM scheduler_job WHERE recorded_at < now() - interval '55 days' FOR UPDATE")
-        assert remove_some(config=CONFIG).jobs == 1
-        assert jobs_left() == {held.id} != {free.id}
-    assert remove_some(config=CONFIG).jobs == 1
-
-
-def test_while_the_history_is_added_up_nothing_is_done_and_nobody_waits() -> None:
-    make_ended(60)
-    roll_up()
-    with another_session() as session:
-        session.execute("SELECT FROM scheduler_historymark FOR UPDATE")
-        assert remove_some(config=CONFIG) == Removed()
-
-
-def test_a_job_written_about_meanwhile_goes_neither_whole_nor_in_part() -> None:
-    job = make_ended(60)
-    roll_up()
-    with pytest.raises(IntegrityError):
-        _remove_while_told(job)
-    assert jobs_left() == {job.id}
-
-
-@transaction.atomic
-def _remove_while_told(job: Job) -> None:
-    remove_some(config=CONFIG)
-    Event.objects.create(
-        job_set=job.job_set, number=77, job=job, kind=EventKind.FAILED, created=database_now()
-    )
-
-
-def test_killed_at_any_moment_it_leaves_whole_jobs() -> None:
-    for days in range(50, 80):
-        make_ended(days)
-    roll_up()
-    killed = threading.Event()
-    thread = threading.Thread(target=_remove_until_killed, args=(killed,))
-    thread.start()
-    with another_session() as session:
-        while not killed.is_set():
-            session.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%%gone AS%%' AND pid <> pg_backend_pid()"
-            )
-            session.commit()
-    thread.join()
-    jobs_left()
-    remove_everything()
-    assert not jobs_left()
-
-
-def _remove_until_killed(killed: threading.Event) -> None:
-    try:
-        for _ in range(200):
-            with transaction.atomic():
-                remove_some(config=CONFIG)
-                transaction.set_rollback(True)
-    except Exception:  # noqa: BLE001 - the database hung up on us, in whatever statement it was
-        connection.close()
-    finally:
-        killed.set()
-        connection.close()
-
-
-def test_the_mark_tells_how_far_outputs_and_client_ids_are_gone() -> None:
-    make_ended(30)
-    remove_everything()
-    mark = HistoryMark.objects.get()
-    now = database_now()
-    assert now - 14 * DAY - mark.outputs_until < timedelta(minutes=1)
-    assert now - 7 * DAY - mark.client_ids_until < timedelta(minutes=1)
+    call_command("retention", stdout=told[1])
+    went = "2 jobs with 2 runs and 2 events; 3 outputs; 2 client ids."
+    assert [each.getvalue().strip() for each in told] == [f"Too old: {went}", f"Removed: {went}"]

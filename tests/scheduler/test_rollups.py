@@ -2,12 +2,9 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-import psycopg
 import pytest
 from django.db import connection, transaction
 
@@ -20,6 +17,7 @@ from scheduler.reporting import record_reports
 from scheduler.rollups import HOUR, close_next_hour, count_ended_jobs, hour_of, roll_up
 from scheduler.states import JobState, RunState
 from tests.factories import make_job, make_run
+from tests.scheduler.other_sessions import another_session
 from tests.scheduler.pasts import close_hours, decision_of, make_past, this_hour
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,20 +102,33 @@ def test_the_hour_that_is_not_over_stays_open() -> None:
     assert HistoryMark.objects.get().closed_until == this_hour()
 
 
-@contextmanager
-def another_session() -> Iterator[psycopg.Connection[Any]]:
-    parameters = connection.get_connection_params()
-    names = ("dbname", "user", "password", "host", "port")
-    with psycopg.connect(**{name: parameters[name] for name in names if name in parameters}) as session:
-        yield session
-
-
 def test_nothing_is_over_that_an_open_transaction_could_still_record() -> None:
     with another_session() as session:
         began = session.execute("SELECT now()").fetchall()[0][0]
         assert HistoryMark.objects.over_until() == began
         session.rollback()
         assert HistoryMark.objects.over_until() > began
+
+
+# In the place of the catalog's view: whatever is open has been so for three hours longer.
+_OPEN_FOR_HOURS = """
+    CREATE TEMPORARY VIEW pg_stat_activity AS
+    SELECT datname, backend_type, pid, xact_start - interval '3 hours' AS xact_start FROM pg_catalog.pg_stat_activity
+"""
+
+
+def test_hours_and_counts_wait_for_transactions_that_began_before_their_end() -> None:
+    make_failure(this_hour() - 2 * HOUR + timedelta(minutes=1))
+    make_job(state=JobState.FAILED)
+    with another_session() as session, connection.cursor() as cursor:
+        cursor.execute(_OPEN_FOR_HOURS)
+        session.execute("SELECT")
+        assert not roll_up()
+        assert not FailureHour.objects.exists() and not JobTotal.objects.exists()
+        session.rollback()
+        assert not roll_up()
+        assert FailureHour.objects.exists() and JobTotal.objects.exists()
+        cursor.execute("DROP VIEW pg_temp.pg_stat_activity")
 
 
 def test_adding_up_twice_adds_nothing() -> None:

@@ -1,6 +1,6 @@
 """`./tack retention`: remove what is older than the configuration keeps it, at once, and tell how far it is."""
 
-import sys
+import time
 from argparse import ArgumentParser
 from typing import Any
 
@@ -9,11 +9,12 @@ from django.core.management.base import CommandError
 from lookout.management.server_command import ServerCommand
 from scheduler.config import Configuration, ConfigurationInvalid
 from scheduler.configured import configuration
+from scheduler.models import HistoryMark
 from scheduler.retention import Removed, remove_some, what_is_too_old
 from scheduler.rollups import roll_up
 
-TOLD_EVERY = 20
-"""Batches."""
+TOLD_SECONDS = 5.0
+"""From one line of progress to the next."""
 
 
 class Command(ServerCommand):
@@ -30,23 +31,22 @@ class Command(ServerCommand):
         except ConfigurationInvalid as error:
             raise CommandError(str(error)) from error
         if options["dry_run"]:
-            self._tell("Too old", what_is_too_old(config=config))
+            self.stdout.write(f"Too old: {what_is_too_old(config=config)}.")
         else:
-            self._tell("Removed", self._remove(config))
+            self.stdout.write(f"Removed: {self._remove(config)}.")
 
     def _remove(self, config: Configuration) -> Removed:
         """Everything that is too old; what is not added up yet is added up first."""
-        while roll_up():
-            pass
-        removed, batches = Removed(more=True), 0
+        while roll_up(seconds=TOLD_SECONDS, waits=True):
+            self._tell(f"Added up until {HistoryMark.objects.get().closed_until:%Y-%m-%d %H:%M} so far.")
+        removed, told_at = Removed(more=True), time.monotonic()
         while removed.more:
-            removed, batches = removed + remove_some(config=config), batches + 1
-            if batches % TOLD_EVERY == 0 and sys.stderr.isatty():
-                self.stderr.write(f"{removed.jobs:,} jobs, {removed.outputs:,} outputs", ending="\r")
+            removed += remove_some(config=config, waits=True)
+            if removed.more and time.monotonic() - told_at >= TOLD_SECONDS:
+                self._tell(f"Removed so far: {removed}.")
+                told_at = time.monotonic()
         return removed
 
-    def _tell(self, what: str, found: Removed) -> None:
-        self.stdout.write(
-            f"{what}: {found.jobs:,} jobs with {found.runs:,} runs and {found.events:,} events; "
-            f"{found.outputs:,} outputs; {found.client_ids:,} client ids."
-        )
+    def _tell(self, progress: str) -> None:
+        """No error, though it does not stand among the results."""
+        self.stderr.write(progress, style_func=str)
