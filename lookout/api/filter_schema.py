@@ -24,6 +24,10 @@ _OF_FIELDS = {
 }  # fmt: skip
 
 
+COMPARISONS = "x-comparisons"
+"""What may stand between name and value, with spaces between. OpenAPI has a word for `=` only."""
+
+
 def filter_parameters(grammar: Grammar) -> Iterator[OpenApiParameter]:
     """Every field as a parameter of the address."""
     for field in grammar.fields.values():
@@ -38,6 +42,7 @@ def _schema(field: FilterField) -> dict[str, Any]:
         item["enum"] = list(field.words)
     single = field.is_search or field.kind is Kind.TIME
     schema = item if single else {"type": "array", "items": item, "maxItems": 100}
+    schema = {**schema, COMPARISONS: " ".join(field.signs)}
     return schema | ({"example": example if single else [example]} if example else {})
 
 

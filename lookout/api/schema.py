@@ -4,7 +4,7 @@ import ast
 import dataclasses
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, get_args
@@ -59,11 +59,12 @@ def described(
     headers: Mapping[str, str] | None = None,
     example: object = None,
     sent: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Callable[[Any], Any]:
     """Describe an operation. Its docstring gives the summary; 401 and 403 need not be named.
 
     With `filters` it also takes the fields of the filter language. `example` is an answer, of the shape of `answer`;
-    `sent` a body that is sent.
+    `sent` a body that is sent, `texts` answers of other media types by those.
     """
     media = (JSON, YAML[0]) if yaml else (JSON,)
     responses = {**({status: _answer(answer)} if answer else {}), **(others or {})}
@@ -83,7 +84,7 @@ def described(
             ],
             request=dict.fromkeys(media, body) if body else None,
             responses=responses,
-            examples=_examples(example, sent, status),
+            examples=[*_examples(example, sent, status), *_text_examples(texts or {}, status)],
         )(method)
 
     return describe
@@ -97,6 +98,12 @@ def _examples(answered: object, sent: Mapping[str, Any] | None, status: int) -> 
         value, codes = encode(answered), [str(status)]
         found.append(OpenApiExample("An answer", value, response_only=True, status_codes=codes))
     return found
+
+
+def _text_examples(texts: Mapping[str, str], status: int) -> Iterator[OpenApiExample]:
+    for media, text in texts.items():
+        codes = [str(status)]
+        yield OpenApiExample("An answer", text, response_only=True, status_codes=codes, media_type=media)
 
 
 def _answer(shape: type[Any]) -> Any:

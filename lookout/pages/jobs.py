@@ -72,7 +72,7 @@ def jobs(request: PageRequest) -> HttpResponse:
         if len(query.getlist("columns")) > 1:  # the form that chooses them
             look = {**look_of(query), "columns": chosen_as(shown, usual)}
             return redirect(jobs_address(filters_of(query), **look))
-        with within(narrow=NARROW):
+        with within(narrow=NARROW[JOBS.things]):
             found = found_of(request, list_jobs(wanted, order))
             counts = state_counts(wanted)
     except (FilterInvalid, Invalid, TooMuchAsked) as error:

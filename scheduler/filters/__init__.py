@@ -16,6 +16,7 @@ from scheduler.filters.reading import (
     Pair,
     decision_filter_of,
     job_filter_of,
+    job_filter_on,
     pairs_of,
     run_filter_of,
     text_of,
@@ -25,6 +26,6 @@ from scheduler.filters.wording import RELATIONS, in_words, said
 __all__ = [
     "DECISIONS", "JOBS", "MOST_CONDITIONS", "MOST_VALUES", "RELATIONS", "RUNS", "Ago", "Condition", "DecisionFilter", "Filter",
     "FilterField", "FilterInvalid", "FilterProblem", "Grammar", "JobFilter", "Kind", "Match", "Order", "Pair", "RunFilter",
-    "Scope", "SortKey", "Value", "decision_filter_of", "in_words", "job_filter_of", "order_of", "pairs_of", "run_filter_of", "said", "text_of",
+    "Scope", "SortKey", "Value", "decision_filter_of", "in_words", "job_filter_of", "job_filter_on", "order_of", "pairs_of", "run_filter_of", "said", "text_of",
     "written_value",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """From the names and values of an address to a filter, and back. Every problem is told at once."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
@@ -49,6 +49,19 @@ def job_filter_of(asked: str | Iterable[Pair], *, from_form: bool = True) -> Job
     A form sends what was left empty as well, `queue=`, which asks nothing; where none sends it, it is refused.
     """
     return JobFilter(_conditions(JOBS, asked, from_form=from_form))
+
+
+def job_filter_on(name: str, match: Match, values: Sequence[str]) -> JobFilter:
+    """The jobs of which one thing holds, for one or several values just as they are: an empty text is a text.
+
+    Raises FilterInvalid.
+    """
+    sign = _Sign(match=match, negated=False)
+    said = [_Said(given=name, name=name, sign=sign, value=value) for value in values]
+    try:
+        return JobFilter((_condition(JOBS, said),))
+    except _Wrong as error:
+        raise FilterInvalid([FilterProblem(field=name[:_SHOWN], message=str(error))]) from error
 
 
 def run_filter_of(asked: str | Iterable[Pair]) -> RunFilter:
@@ -154,7 +167,7 @@ def _together(said: Iterable[_Said]) -> Iterator[list[_Said]]:
     yield from groups.values()
 
 
-def _condition(grammar: Grammar, said: list[_Said]) -> Condition:
+def _condition(grammar: Grammar, said: Sequence[_Said]) -> Condition:
     name, sign = said[0].name, said[0].sign
     field, key = _named(grammar, name)
     if sign.match not in field.matches or (sign.negated and not field.can_be_negated(sign.match)):

@@ -72,8 +72,8 @@ def lock_selected(selection: Selection, *, verb: QueueVerb, actor: Actor, beside
     allowed = _require(selection, verb, actor)
     selection.check()
     _must_exist(selection)
-    wanted = _wanted(selection) & (besides or Q())
     with within(narrow=NARROW):
+        wanted = _wanted(selection) & (besides or Q())
         if allowed is not None:
             _refuse_elsewhere(wanted, allowed, verb, actor)
             wanted &= Q(queue__in=allowed)  # others may come between the two statements
@@ -88,10 +88,10 @@ def lock_selected(selection: Selection, *, verb: QueueVerb, actor: Actor, beside
 
 def ids_in(selection: Selection, besides: Q) -> tuple[str, ...]:
     """Jobs of a selection that was checked, for which `besides` holds: MAX_JOBS at most, and none where that takes long."""
-    wanted = Job.objects.filter(_wanted(selection) & besides).values_list("id", flat=True)
     try:
         with within(LEFT_ALONE_SECONDS, narrow=NARROW):
-            return tuple(wanted[:MAX_JOBS])
+            wanted = Job.objects.filter(_wanted(selection) & besides)
+            return tuple(wanted.values_list("id", flat=True)[:MAX_JOBS])
     except TooMuchAsked:
         return ()
 

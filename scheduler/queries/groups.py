@@ -51,6 +51,8 @@ class JobGroup:
     """Only states that some of them are in."""
     first_submitted_at: datetime
     last_submitted_at: datetime
+    first_changed_at: datetime | None
+    """When the first of them came to its state; None where it was not asked for."""
     last_changed_at: datetime
     """When the last of them came to its state."""
     average_changed_at: datetime
@@ -67,15 +69,17 @@ class JobGroups:
     """There are others, smaller ones."""
 
 
-def job_groups(wanted: JobFilter, by: Sequence[str], *, limit: int = 100) -> JobGroups:
+def job_groups(
+    wanted: JobFilter, by: Sequence[str], *, limit: int = 100, first_change: bool = False
+) -> JobGroups:
     """The jobs of a filter by one to four of GROUPS or `annotation.KEY`, in one query.
 
-    All jobs by queue or state come from totals that are kept, exact to the moment. Raises Invalid, and
-    TooMuchAsked when the database cannot answer in time.
+    All jobs by queue or state come from totals that are kept, exact to the moment; but not with `first_change`, which
+    those do not know. Raises Invalid, and TooMuchAsked when the database cannot answer in time.
     """
     _check(by, limit)
     with within(narrow=NARROW, parallel=True):
-        found = _rows(wanted, by, limit + 1)
+        found = _rows(wanted, by, limit + 1, first_change=first_change)
     return JobGroups(groups=tuple(_group(row) for row in found[:limit]), more=len(found) > limit)
 
 
@@ -91,22 +95,29 @@ def _check(by: Sequence[str], limit: int) -> None:
         raise Invalid(f"limit takes a number from 1 to {MOST_GROUPS:,}.", path="limit")
 
 
-def _rows(wanted: JobFilter, by: Sequence[str], limit: int) -> Sequence[tuple[Any, ...]]:
+def _rows(
+    wanted: JobFilter, by: Sequence[str], limit: int, *, first_change: bool
+) -> Sequence[tuple[Any, ...]]:
     try:
-        columns, sql, parameters = _added_up(by) if _is_added_up(wanted, by) else _counted(wanted, by)
+        if _is_added_up(wanted, by) and not first_change:
+            columns, sql, parameters = _added_up(by)
+        else:
+            columns, sql, parameters = _counted(wanted, by, first_change=first_change)
     except EmptyResultSet:  # the filter contradicts itself
         return []
-    keys = ", ".join(columns)
-    return rows_of(_GROUPED.format(keys=keys, parts=sql), [*parameters, limit])
+    first_changed = "min(first_changed)" if first_change else "NULL::timestamptz"
+    grouped = _GROUPED.format(keys=", ".join(columns), parts=sql, first_changed=first_changed)
+    return rows_of(grouped, [*parameters, limit])
 
 
 # Inside are rows by key and state. Groups of one size are in the order of their keys, as all lists are.
 _GROUPED = """
     SELECT array[{keys}]::text[], sum(jobs), jsonb_object_agg(state, jobs),
-           min(first_submitted), max(last_submitted), max(last_changed),
+           min(first_submitted), max(last_submitted), min(first_changed), max(last_changed),
            to_timestamp(sum(changed_seconds) / sum(jobs)::float8), sum(lasted_seconds) / sum(ended)::float8
       FROM (SELECT {keys}, state, sum(jobs) AS jobs, min(first_submitted) AS first_submitted,
-                   max(last_submitted) AS last_submitted, max(last_changed) AS last_changed,
+                   max(last_submitted) AS last_submitted, {first_changed} AS first_changed,
+                   max(last_changed) AS last_changed,
                    sum(changed_seconds) AS changed_seconds, nullif(sum(ended), 0) AS ended,
                    sum(lasted_seconds) AS lasted_seconds
               FROM ({parts}) AS part GROUP BY {keys}, state) AS by_state
@@ -115,7 +126,7 @@ _GROUPED = """
 
 
 def _group(row: tuple[Any, ...]) -> JobGroup:
-    keys, jobs, told, first, last, changed, average_changed, average_seconds = row
+    keys, jobs, told, first, last, first_changed, changed, average_changed, average_seconds = row
     states = json.loads(told)
     return JobGroup(
         keys=tuple(keys),
@@ -123,6 +134,7 @@ def _group(row: tuple[Any, ...]) -> JobGroup:
         states={state: int(states[state]) for state in JobState if state in states},
         first_submitted_at=first,
         last_submitted_at=last,
+        first_changed_at=first_changed,
         last_changed_at=changed,
         average_changed_at=average_changed,
         average_seconds=average_seconds,
@@ -139,13 +151,15 @@ def _added_up(by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
     return keys, f"SELECT {named}, totals.* FROM ({totals_by(by)}) AS totals", []  # noqa: S608
 
 
-def _counted(wanted: JobFilter, by: Sequence[str]) -> tuple[Sequence[str], str, Sequence[object]]:
+def _counted(
+    wanted: JobFilter, by: Sequence[str], *, first_change: bool
+) -> tuple[Sequence[str], str, Sequence[object]]:
     keys = {f"k{number}": _expression(name) for number, name in enumerate(by)}
     counted = (
         Job.objects.filter(jobs_found(wanted))
         .annotate(**keys)
         .values(*keys, "state")
-        .annotate(**_MEASURES)
+        .annotate(**_MEASURES, **(_FIRST_CHANGE if first_change else {}))
         .order_by()
     )
     sql, parameters = counted.query.sql_with_params()
@@ -194,3 +208,5 @@ _MEASURES = {
     "ended": Count("ended_at"),
     "lasted_seconds": Sum(_seconds(F("ended_at") - F("submitted_at"))),
 }
+_FIRST_CHANGE = {"first_changed": Min("state_changed_at")}
+"""Only Armada's Lookout asks for it."""

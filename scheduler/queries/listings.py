@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.db.models import Q, QuerySet
 
-from scheduler.filters import DecisionFilter, JobFilter, Order, RunFilter, text_of
+from scheduler.filters import DECISIONS, JOBS, RUNS, DecisionFilter, JobFilter, Order, RunFilter, text_of
 from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_JOBS, NEWEST_RUNS
 from scheduler.models import Decision, Job, Run
 from scheduler.queries.columns import reserved_memory
@@ -15,11 +15,19 @@ from scheduler.queries.meaning import decisions_where, jobs_where, runs_where
 from scheduler.queries.waiting import ASKED_OF_NODES
 from scheduler.states import JobState, RunState
 
-NARROW = (
-    "So much takes too long to find. Narrow it: name a queue, a state, or a time such as submitted>=-1d; list by the "
-    "time of submission; or ask for fewer at once."
-)
-"""How to ask for less."""
+_NARROW = "So much takes too long to find. Narrow it: {narrow}; list by {sort}; or ask for fewer at once."
+NARROW: Mapping[str, str] = {
+    JOBS.things: _NARROW.format(
+        narrow="name a queue, a state, or a time such as submitted>=-1d", sort="sort=-submitted"
+    ),
+    RUNS.things: _NARROW.format(
+        narrow="name a queue, a state, a node, or a time such as leased>=-1d", sort="sort=-leased"
+    ),
+    DECISIONS.things: _NARROW.format(
+        narrow="name a queue, a policy, or a time such as decided>=-1d", sort="sort=-decided"
+    ),
+}
+"""How to ask for less, of each sort of things."""
 _NOT_SHOWN = (
     *ASKED_OF_NODES, "last_executor", "last_node", "last_pool", "last_category", "last_subcategory", "recorded_at",
     "memory_factor", "memory_static_bytes", "gang_uniformity_label",

@@ -101,5 +101,6 @@ def test_every_filter_is_described_with_its_comparisons(path: str, grammar: Gram
         told = names.get(field.shown_name) or names[f"{field.shown_name}>"]
         assert field.told[1:] in told["description"]
         assert all(f"`{sign}`" in told["description"] for sign in field.signs if not field.is_search)
+        assert told["schema"]["x-comparisons"].split() == list(field.signs)
     assert {"sort", "fields", "cursor"} <= set(names)
     assert json.dumps(described).count('"example"') > 10

@@ -4,7 +4,8 @@ import resource
 import time
 from collections.abc import Callable
 
-from lookout.api.v1.exports import OF_DECISIONS, OF_JOBS, OF_RUNS, Export, ExportQuery, Form, Source
+from lookout.api.v1.export_sources import OF_DECISIONS, OF_JOBS, OF_RUNS, Source
+from lookout.api.v1.exports import Export, ExportQuery, Form
 
 
 def measure_exports(say: Callable[[str], None]) -> None:

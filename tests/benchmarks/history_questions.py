@@ -96,7 +96,7 @@ def _jobs(text: str, order: str = "", *, limit: int = 50) -> Ask:
 
 def _page(listing: Callable[[], Listing[Any]], *, limit: int = 50, cursor: str = "") -> object:
     """As pages and REST ask for one."""
-    with within(narrow=NARROW):
+    with within(narrow=NARROW[JOBS.things]):
         return listing().page(limit=limit, cursor=cursor)[0]
 
 

@@ -26,10 +26,11 @@ from lookout.api.armada.views import (
     termination_reason,
 )
 from lookout.api.bodies import body_of, query_of
-from lookout.api.endpoint import Endpoint
+from lookout.api.endpoint import Endpoint, NothingHere
 from lookout.api.errors import answer_exception
 from lookout.api.lists import EveryRead
 from lookout.api.shapes import encode
+from scheduler.filters import JOBS
 from scheduler.models.clock import database_now
 from scheduler.queries.jobs import JobDetail, job_detail, job_rows
 from scheduler.queries.listings import NARROW, list_jobs
@@ -62,13 +63,21 @@ def _answer_exception(error: Exception, context: dict[str, Any]) -> Response:
     return answer
 
 
+class NothingOfLookout(NothingHere):
+    """Every other address below /lookout/: refused in Lookout's shape."""
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
+        return _answer_exception
+
+
 class Jobs(LookoutEndpoint):
     """A stretch of the list of jobs, with their runs."""
 
     def post(self, request: Request) -> Response:
         asked = body_of(request, JobsDocument)
-        listing = list_jobs(filter_in(asked), order_in(asked.order))
-        with within(narrow=NARROW):
+        wanted, order = filter_in(asked), order_in(asked.order)
+        with within(narrow=NARROW[JOBS.things]):
+            listing = list_jobs(wanted, order)
             rows = job_rows(listing.stretch(skip=asked.skip, take=asked.take or MOST_TAKEN))
         now = database_now()
         return Response({"jobs": encode([job_shown(row, now) for row in rows])})

@@ -15,6 +15,7 @@ FIELDS: Mapping[str, str] = {
 }  # fmt: skip
 _CHANGED: Mapping[str, Callable[[JobGroup], Any]] = {
     "latest": lambda group: group.last_changed_at,
+    "earliest": lambda group: group.first_changed_at,
     "average": lambda group: group.average_changed_at,
 }
 AGGREGATES = ("state", "submitted", "lastTransitionTime")
@@ -24,11 +25,16 @@ def groups_shown(document: GroupsDocument) -> list[dict[str, Any]]:
     """A stretch of the groups, in the order asked for. Raises Invalid, FilterInvalid and TooMuchAsked."""
     changed = _changed(document)
     _check_aggregates(document)
-    found = job_groups(filter_in(document), [_grouped_by(document)], limit=MOST_GROUPS).groups
-    groups = _merged([group for group in found if group.keys[0] is not None], document)
+    groups = _merged([group for group in _found(document) if group.keys[0] is not None], document)
     groups.sort(key=_sorted_by(document, changed), reverse=_is_descending(document))
     taken = groups[document.skip :][: document.take or MOST_GROUPS]
     return [_shown(group, document, changed) for group in taken]
+
+
+def _found(document: GroupsDocument) -> tuple[JobGroup, ...]:
+    wanted, by = filter_in(document), [_grouped_by(document)]
+    first_change = document.grouped_field.last_transition_time_aggregate == "earliest"
+    return job_groups(wanted, by, limit=MOST_GROUPS, first_change=first_change).groups
 
 
 def _merged(groups: list[JobGroup], document: GroupsDocument) -> list[JobGroup]:
@@ -50,6 +56,7 @@ def _together(one: JobGroup, other: JobGroup) -> JobGroup:
         jobs=one.jobs + other.jobs,
         states={**one.states, **other.states},
         first_submitted_at=min(one.first_submitted_at, other.first_submitted_at),
+        first_changed_at=min(filter(None, (one.first_changed_at, other.first_changed_at)), default=None),
         last_changed_at=max(one.last_changed_at, other.last_changed_at),
         average_changed_at=one.average_changed_at + between * share,
     )

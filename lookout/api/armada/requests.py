@@ -1,13 +1,24 @@
 """What Armada's Lookout is asked: filters, an order, a stretch of the list; read into what our reads take."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import reduce
 from typing import Annotated, Any
 
 from lookout.api.shapes import AtMost, Named
 from scheduler.errors import Invalid
-from scheduler.filters import JobFilter, Order, Pair, SortKey, job_filter_of
+from scheduler.filters import (
+    MOST_CONDITIONS,
+    FilterInvalid,
+    FilterProblem,
+    JobFilter,
+    Order,
+    SortKey,
+    job_filter_on,
+)
+from scheduler.filters import Match as OurMatch
 from scheduler.states import JobState
 
 MOST_TAKEN = 10_000
@@ -57,7 +68,7 @@ class OrderDocument:
 class JobsDocument:
     """A stretch of the list of jobs."""
 
-    filters: Annotated[tuple[FilterDocument, ...] | None, AtMost(100)] = None
+    filters: Annotated[tuple[FilterDocument, ...] | None, AtMost(MOST_CONDITIONS)] = None
     order: OrderDocument | None = None
     active_job_sets: bool = False
     skip: Annotated[int, AtMost(MOST_SKIPPED)] = 0
@@ -114,21 +125,30 @@ ORDERS: Mapping[str, str] = {
     "jobId": "id", "jobSet": "jobSet", "submitted": "submitted", "lastTransitionTime": "stateChanged",
     "queue": "queue", "state": "state",
 }  # fmt: skip
-_SIGNS = {
-    Match.EXACT: "=", Match.ANY_OF: "=", Match.STARTS_WITH: "^=", Match.CONTAINS: "*=", Match.GREATER_THAN: ">",
-    Match.LESS_THAN: "<", Match.GREATER_THAN_OR_EQUAL_TO: ">=", Match.LESS_THAN_OR_EQUAL_TO: "<=",
-    Match.EXISTS: "?=",
+_MATCHES: Mapping[Match, OurMatch] = {
+    Match.EXACT: OurMatch.EQUALS, Match.ANY_OF: OurMatch.EQUALS, Match.STARTS_WITH: OurMatch.STARTS_WITH,
+    Match.CONTAINS: OurMatch.CONTAINS, Match.GREATER_THAN: OurMatch.GREATER, Match.LESS_THAN: OurMatch.LESS,
+    Match.GREATER_THAN_OR_EQUAL_TO: OurMatch.AT_LEAST, Match.LESS_THAN_OR_EQUAL_TO: OurMatch.AT_MOST,
+    Match.EXISTS: OurMatch.EXISTS,
 }  # fmt: skip
 _UNLIKE_RUNNING = (JobState.RUNNING, JobState.CANCELLING)
 """Armada shows a job that is asked to end as running until it has."""
 
 
 def filter_in(document: JobsDocument) -> JobFilter:
-    """The jobs that are meant. Raises Invalid and FilterInvalid."""
-    pairs = [pair for each in document.filters or () for pair in _pairs(each)]
+    """The jobs of which every filter holds. Raises Invalid, and FilterInvalid with every problem."""
+    found: list[JobFilter] = []
+    problems: list[FilterProblem] = []
+    for each in document.filters or ():
+        try:
+            found.append(job_filter_on(_name(each), _MATCHES[each.match], _values(each)))
+        except FilterInvalid as error:
+            problems += error.problems
+    if problems:
+        raise FilterInvalid(problems)
     if document.active_job_sets:
-        pairs.append(("activeJobSet", "yes"))
-    return job_filter_of(pairs)
+        found.append(job_filter_on("activeJobSet", OurMatch.EQUALS, ["yes"]))
+    return reduce(operator.and_, found, JobFilter())
 
 
 def order_in(document: OrderDocument | None) -> Order:
@@ -140,16 +160,17 @@ def order_in(document: OrderDocument | None) -> Order:
     return (SortKey(name=ORDERS[document.field], descending=document.direction is Direction.DESC),)
 
 
-def _pairs(document: FilterDocument) -> Iterator[Pair]:
-    name, sign = _name(document), _SIGNS[document.match]
+def _values(document: FilterDocument) -> Sequence[str]:
+    """Any of which is meant, at least one."""
     if document.match is Match.EXISTS:
-        yield f"{name}?", "yes"
-        return
+        return ["yes"]
+    path = f"filters.{document.field[:60]}"
     if isinstance(document.value, list) != (document.match is Match.ANY_OF):
-        raise Invalid("anyOf takes a list, everything else one value.", path=f"filters.{document.field[:60]}")
+        raise Invalid("anyOf takes a list, everything else one value.", path=path)
     values = document.value if isinstance(document.value, list) else [document.value]
-    for text in (text for value in values for text in _texts(document.field, value)):
-        yield (f"{name}{sign}{text}", "") if sign in (">", "<") else (f"{name}{sign[:-1]}", text)
+    if not values:
+        raise Invalid("anyOf takes at least one value.", path=path)
+    return [text for value in values for text in _texts(document.field, value)]
 
 
 def _name(document: FilterDocument) -> str:
@@ -166,4 +187,6 @@ def _texts(field: str, value: Any) -> list[str]:
         raise Invalid("Takes text or a number.", path=f"filters.{field[:60]}")
     if field == "state" and str(value).upper() == "RUNNING":
         return [str(state) for state in _UNLIKE_RUNNING]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return [f"{value}m" if field == "cpu" else str(value)]

@@ -7,11 +7,11 @@ from lookout.api.armada.endpoints import (
     JobGroups,
     Jobs,
     JobSpec,
+    NothingOfLookout,
     RunDebugMessage,
     RunError,
     RunTerminationReason,
 )
-from lookout.api.endpoint import NothingHere
 
 urlpatterns = [
     path("api/v1/jobs", Jobs.as_view()),
@@ -21,5 +21,5 @@ urlpatterns = [
     path("api/v1/jobRunError", RunError.as_view()),
     path("api/v1/jobRunDebugMessage", RunDebugMessage.as_view()),
     path("api/v1/jobRunSchedulerTerminationReason", RunTerminationReason.as_view()),
-    re_path(r"", NothingHere.as_view()),
+    re_path(r"", NothingOfLookout.as_view()),
 ]

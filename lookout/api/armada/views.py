@@ -89,11 +89,15 @@ def spec_shown(detail: JobDetail) -> dict[str, Any]:
 
 
 def error_of_job(detail: JobDetail) -> str:
-    """Why it was rejected, or failed; empty for every other job."""
-    job, failed = detail.job, detail.row.last_failed_run
+    """Why it was rejected, or failed: of the last run that failed, or else of the last one, such as a returned lease.
+
+    Empty for every other job.
+    """
+    job, row = detail.job, detail.row
     if job.state == JobState.REJECTED:
         return job.rejected_because
-    return error_of_run(failed) if failed and job.state == JobState.FAILED else ""
+    ended = row.last_failed_run or row.last_run
+    return error_of_run(ended) if ended and job.state == JobState.FAILED else ""
 
 
 def error_of_run(run: Run) -> str:

@@ -12,8 +12,10 @@ from rest_framework.response import Response
 
 from lookout.api.bodies import query_of
 from lookout.api.endpoint import Endpoint, answer
+from lookout.api.lists import EventsRate
 from lookout.api.schema import described
 from lookout.api.shapes import AtMost, Named
+from lookout.api.v1 import other_examples
 from lookout.api.v1.streams import EventStream, Message, stream_answer
 from policies.problems import DocumentInvalid, Problem
 from scheduler.queries.events import MAX_LIMIT, events_after
@@ -56,13 +58,17 @@ class EventList:
 class Events(Endpoint):
     """What happened to the jobs of a job set."""
 
+    throttle_classes = (EventsRate,)
+
     @described(
         "listEvents",
         tag="Events",
         query=EventsQuery,
         answer=EventList,
         others={(200, STREAM): OpenApiTypes.STR},
-        refusals=(400, 404, 503),
+        example=other_examples.EVENTS,
+        texts={STREAM: other_examples.EVENT_STREAM},
+        refusals=(400, 404, 429, 503),
         headers={
             "Accept": "text/event-stream for events as they happen; then `id` is the number and `data` the message.",
             "Last-Event-ID": "The number to go on from, as browsers send it; it wins over `from`.",

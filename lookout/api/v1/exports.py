@@ -2,9 +2,9 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -17,29 +17,13 @@ from lookout.api.flattening import columns_of, csv_line, csv_rows
 from lookout.api.lists import HistoryRate, chosen_fields
 from lookout.api.schema import described
 from lookout.api.shapes import AtMost, encode, fields_of
-from lookout.api.v1.exported_jobs import jobs_of
-from lookout.api.v1.job_views import JobView
-from lookout.api.v1.run_views import DecisionView, RunView, decision_view, run_view
+from lookout.api.v1 import examples
+from lookout.api.v1.export_sources import OF_DECISIONS, OF_JOBS, OF_RUNS, Source
 from lookout.api.v1.streams import Places
 from lookout.filters import pairs_in
-from scheduler.filters import (
-    DECISIONS,
-    JOBS,
-    RUNS,
-    Grammar,
-    Order,
-    Pair,
-    decision_filter_of,
-    job_filter_of,
-    order_of,
-    run_filter_of,
-)
-from scheduler.filters.orders import NEWEST_DECISIONS, NEWEST_JOBS, NEWEST_RUNS
-from scheduler.queries.keyset import Listing, Place
-from scheduler.queries.listings import NARROW, list_decisions, list_jobs, list_runs
+from scheduler.filters import DECISIONS, JOBS, RUNS
+from scheduler.queries.keyset import Listing
 from scheduler.queries.patience import within
-from scheduler.queries.runs import sentences_of
-from scheduler.queries.sentences import with_sentences
 
 STRETCH = 1_000
 """Rows that are read at once; between two stretches nothing of the database is held."""
@@ -82,71 +66,6 @@ class ExportQuery:
 BESIDES = tuple(field.wire_name for field in fields_of(ExportQuery))
 
 
-type Stretch = tuple[list[dict[str, Any]], list[Place], str]
-"""Rows as JSON objects, the place of each, and the cursor of the rest."""
-
-
-class Read(Protocol):
-    """Reads a stretch of a listing. Raises Invalid and TooMuchAsked."""
-
-    def __call__(self, listing: Listing[Any], *, limit: int, cursor: str) -> Stretch: ...
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
-    """What can be exported: how it is asked for, read, and what it looks like."""
-
-    grammar: Grammar
-    listing: Callable[[Sequence[Pair], str], Listing[Any]]
-    view: type[Any]
-    read: Read
-
-
-def _as_listed(views: Callable[[list[Any]], list[Any]]) -> Read:
-    """Rows by the views of lists."""
-
-    def read(listing: Listing[Any], *, limit: int, cursor: str) -> Stretch:
-        found, rest = listing.page(limit=limit, cursor=cursor)
-        return [encode(view) for view in views(found)], [listing.place_of(row) for row in found], rest
-
-    return read
-
-
-def _runs(rows: list[Any]) -> list[RunView]:
-    sentences = sentences_of(rows)
-    return [run_view(row, sentences) for row in rows]
-
-
-def _decisions(rows: list[Any]) -> list[DecisionView]:
-    return [decision_view(decision, sentence) for decision, sentence in with_sentences(rows)]
-
-
-def _ordered(sort: str, grammar: Grammar, otherwise: Order) -> Order:
-    return order_of(sort, grammar.things, otherwise)
-
-
-OF_JOBS = Source(
-    grammar=JOBS,
-    listing=lambda pairs, sort: list_jobs(job_filter_of(pairs), _ordered(sort, JOBS, NEWEST_JOBS)),
-    view=JobView,
-    read=jobs_of,
-)
-OF_RUNS = Source(
-    grammar=RUNS,
-    listing=lambda pairs, sort: list_runs(run_filter_of(pairs), _ordered(sort, RUNS, NEWEST_RUNS)),
-    view=RunView,
-    read=_as_listed(_runs),
-)
-OF_DECISIONS = Source(
-    grammar=DECISIONS,
-    listing=lambda pairs, sort: list_decisions(
-        decision_filter_of(pairs), _ordered(sort, DECISIONS, NEWEST_DECISIONS)
-    ),
-    view=DecisionView,
-    read=_as_listed(_decisions),
-)
-
-
 class ServerStops(Exception):
     """The export is broken off, so that nobody takes what came for all of it."""
 
@@ -185,7 +104,7 @@ class Export:
         if not size:
             return [], ""
         try:
-            with within(narrow=NARROW):
+            with within(narrow=self._source.narrow):
                 rows, places, rest = self._source.read(self._listing, limit=size, cursor=cursor)
         finally:
             let_go()
@@ -206,12 +125,22 @@ class Export:
 
 def _exported(request: Request, source: Source) -> StreamingHttpResponse:
     query = query_of(request, ExportQuery, among=BESIDES)
-    listing = source.listing(pairs_in(parameters_of(request), besides=BESIDES), query.sort)
+    with within(narrow=source.narrow):
+        listing = source.listing(pairs_in(parameters_of(request), besides=BESIDES), query.sort)
     answer = StreamingHttpResponse(Export(source, listing, query), content_type=MEDIA[query.format])
     answer.headers["Content-Disposition"] = f'attachment; filename="{source.grammar.things}.{query.format}"'
     answer.headers["Cache-Control"] = "no-store"
     answer.headers["X-Accel-Buffering"] = "no"
     return answer
+
+
+def _texts(source: Source, row: object) -> Mapping[str, str]:
+    """A row in each form, for the description."""
+    columns, told = columns_of(source.view), encode(row)
+    return {
+        "text/csv": csv_line(columns) + csv_rows([told], columns),
+        MEDIA[Form.JSONL]: f"{_JSON.encode(told)}\n",
+    }
 
 
 _WRITTEN = {(200, MEDIA[Form.JSONL]): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR}
@@ -223,7 +152,15 @@ class JobsExport(Endpoint):
 
     throttle_classes = (HistoryRate,)
 
-    @described("exportJobs", tag="Jobs", query=ExportQuery, filters=JOBS, others=_WRITTEN, refusals=_REFUSALS)
+    @described(
+        "exportJobs",
+        tag="Jobs",
+        query=ExportQuery,
+        filters=JOBS,
+        others=_WRITTEN,
+        texts=_texts(OF_JOBS, examples.JOB),
+        refusals=_REFUSALS,
+    )
     def get(self, request: Request) -> StreamingHttpResponse:
         """All jobs of a filter, as lines of JSON or CSV, as they are in lists.
 
@@ -237,7 +174,15 @@ class RunsExport(Endpoint):
 
     throttle_classes = (HistoryRate,)
 
-    @described("exportRuns", tag="Runs", query=ExportQuery, filters=RUNS, others=_WRITTEN, refusals=_REFUSALS)
+    @described(
+        "exportRuns",
+        tag="Runs",
+        query=ExportQuery,
+        filters=RUNS,
+        others=_WRITTEN,
+        texts=_texts(OF_RUNS, examples.RUN),
+        refusals=_REFUSALS,
+    )
     def get(self, request: Request) -> StreamingHttpResponse:
         """All runs of a filter, as lines of JSON or CSV, as they are in lists."""
         return _exported(request, OF_RUNS)
@@ -254,6 +199,7 @@ class DecisionsExport(Endpoint):
         query=ExportQuery,
         filters=DECISIONS,
         others=_WRITTEN,
+        texts=_texts(OF_DECISIONS, examples.DECISION),
         refusals=_REFUSALS,
     )
     def get(self, request: Request) -> StreamingHttpResponse:

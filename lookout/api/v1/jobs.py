@@ -8,9 +8,9 @@ from rest_framework.response import Response
 from lookout.access import actor_of
 from lookout.api.bodies import MOST_JOB_FILE_BYTES, document_of, query_of
 from lookout.api.endpoint import IF_NONE_MATCH, Endpoint, NoQuery, answer, answer_tagged
-from lookout.api.lists import HistoryRate, ListQuery, answer_list, asked_of
+from lookout.api.lists import HistoryRate, ListQuery, OneRate, answer_list, asked_of
 from lookout.api.schema import described
-from lookout.api.v1 import examples
+from lookout.api.v1 import examples, other_examples
 from lookout.api.v1.job_views import (
     JobDetailView,
     JobFileDocument,
@@ -60,7 +60,7 @@ class Jobs(Endpoint):
         The filters are those of the jobs page's address.
         """
         asked = asked_of(request, JOBS, read=job_filter_of, otherwise=lambda _: NEWEST_JOBS, view=JobView)
-        with within(narrow=NARROW):
+        with within(narrow=NARROW[JOBS.things]):
             page = job_page(asked.wanted, order=asked.order, limit=asked.limit, cursor=asked.cursor)
             return answer_list(
                 "jobs",
@@ -77,6 +77,8 @@ class Jobs(Endpoint):
         body=JobFileDocument,
         yaml=True,
         answer=SubmittedList,
+        example=other_examples.SUBMITTED,
+        sent=other_examples.JOB_FILE,
         refusals=(400, 404, 413),
     )
     def post(self, request: Request) -> Response:
@@ -105,13 +107,15 @@ class Jobs(Endpoint):
 class JobEndpoint(Endpoint):
     """One job."""
 
+    throttle_classes = (OneRate,)
+
     @described(
         "getJob",
         tag="Jobs",
         answer=JobDetailView,
         example=examples.JOB_DETAIL,
         headers=IF_NONE_MATCH,
-        refusals=(404,),
+        refusals=(404, 429),
     )
     def get(self, request: Request, job_id: str) -> Response:
         """One job with its pod spec as submitted and all its runs. Its ETag changes with anything of it."""

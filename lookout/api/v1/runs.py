@@ -7,9 +7,9 @@ from rest_framework.response import Response
 
 from lookout.api.bodies import query_of
 from lookout.api.endpoint import IF_NONE_MATCH, Endpoint, NoQuery, answer_tagged
-from lookout.api.lists import HistoryRate, ListQuery, answer_list, asked_of
+from lookout.api.lists import HistoryRate, ListQuery, OneRate, answer_list, asked_of
 from lookout.api.schema import described
-from lookout.api.v1 import examples
+from lookout.api.v1 import examples, other_examples
 from lookout.api.v1.run_views import DecisionList, DecisionView, RunList, RunView, decision_view, run_view
 from scheduler.errors import NotFound
 from scheduler.filters import DECISIONS, RUNS, Order, RunFilter, decision_filter_of, run_filter_of
@@ -40,7 +40,7 @@ class Runs(Endpoint):
         Those of one job come oldest first, others newest first, unless told otherwise.
         """
         asked = asked_of(request, RUNS, read=run_filter_of, otherwise=_usual_order, view=RunView)
-        with within(narrow=NARROW):
+        with within(narrow=NARROW[RUNS.things]):
             page = run_page(asked.wanted, order=asked.order, limit=asked.limit, cursor=asked.cursor)
             return answer_list(
                 "runs",
@@ -58,8 +58,10 @@ def _usual_order(wanted: RunFilter) -> Order:
 class RunEndpoint(Endpoint):
     """One run."""
 
+    throttle_classes = (OneRate,)
+
     @described(
-        "getRun", tag="Runs", answer=RunView, example=examples.RUN, headers=IF_NONE_MATCH, refusals=(404,)
+        "getRun", tag="Runs", answer=RunView, example=examples.RUN, headers=IF_NONE_MATCH, refusals=(404, 429)
     )
     def get(self, request: Request, run_id: str) -> Response:
         """One run with its error and the decision about it. Its ETag changes with anything of it."""
@@ -71,7 +73,15 @@ class RunEndpoint(Endpoint):
 class RunOutputEndpoint(Endpoint):
     """What a run wrote."""
 
-    @described("getRunOutput", tag="Runs", others={(200, "text/plain"): OpenApiTypes.STR}, refusals=(404,))
+    throttle_classes = (OneRate,)
+
+    @described(
+        "getRunOutput",
+        tag="Runs",
+        others={(200, "text/plain"): OpenApiTypes.STR},
+        texts={"text/plain": other_examples.OUTPUT},
+        refusals=(404, 429),
+    )
     def get(self, request: Request, run_id: str) -> HttpResponse:
         """What a run wrote: all of it, or its beginning and its end with a line between that says what is missing."""
         query_of(request, NoQuery)
@@ -109,7 +119,7 @@ class Decisions(Endpoint):
             otherwise=lambda _: NEWEST_DECISIONS,
             view=DecisionView,
         )
-        with within(narrow=NARROW):
+        with within(narrow=NARROW[DECISIONS.things]):
             page = decision_page(asked.wanted, order=asked.order, limit=asked.limit, cursor=asked.cursor)
             return answer_list(
                 "decisions",
