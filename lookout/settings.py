@@ -194,7 +194,8 @@ TACK_LONG_POLLS = _count("TACK_LONG_POLLS") or 8
 well under the number of threads; agents beyond it are told to ask again a little later."""
 
 TACK_READS_PER_MINUTE = _count("TACK_READS_PER_MINUTE") or 600
-"""TACK_READS_PER_MINUTE: lists and exports of the history that one person may ask a web process for; beyond it, 429."""
+"""TACK_READS_PER_MINUTE: lists, exports and statistics of the history that one person may ask a web process for; single
+jobs and runs, and events, ten times as often each. Beyond it, 429."""
 
 # TACK_LOG=json: one JSON object per line; anything else, and by default, lines for people.
 LOGGING = logging_config(as_json=os.environ.get("TACK_LOG") == "json", level=_log_level())

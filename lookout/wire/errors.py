@@ -116,7 +116,7 @@ class Invalid(Refused):
 
 
 class Busy(Refused):
-    """503: not now. `retry_after_seconds` says when to ask again."""
+    """503, or 429 for whoever asks too often: not now. `retry_after_seconds` says when to ask again."""
 
     retry_after_seconds: float = 1.0
 
@@ -127,6 +127,7 @@ REFUSALS: dict[int, type[Refused]] = {
     403: NotPermitted,
     404: NotFound,
     409: Conflict,
+    429: Busy,
     503: Busy,
 }
 """The class of a refusal by its HTTP status; any other is a plain Refused."""

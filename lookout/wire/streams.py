@@ -71,8 +71,15 @@ class EventSource:
         try:
             yield from self._one_stream(after=after)
         except Busy as busy:
+            yield from self._by_pages(busy, after=after)
+
+    def _by_pages(self, busy: Busy, *, after: int) -> Iterator[Event]:
+        """What there is by now; then a pause for as long as the server asks."""
+        try:
             yield from self.past(after=after)
-            self.pause(busy.retry_after_seconds)
+        except Busy as later:
+            busy = later
+        self.pause(busy.retry_after_seconds)
 
     def _one_stream(self, *, after: int) -> Iterator[Event]:
         query = {"queue": self.queue, "jobSet": self.job_set, "from": after}

@@ -103,7 +103,7 @@ def test_no_more_pages_are_asked_for_than_the_limit_needs(server: SmallServer, c
         (404, NotFound),
         (409, Conflict),
         (503, Busy),
-        (429, Refused),
+        (429, Busy),
     ],
 )
 def test_a_refusal_is_an_exception_with_its_sentence_code_and_problems(

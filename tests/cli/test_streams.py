@@ -93,6 +93,17 @@ def test_where_all_streams_are_taken_events_are_read_as_pages(
     assert pauses.seconds[0] == 5.0
 
 
+def test_a_server_that_has_enough_of_pages_too_is_asked_again_when_it_says(
+    server: SmallServer, client: Client, pauses: Pauses
+) -> None:
+    server.on("GET events", refusal(503, "unavailable", "All event streams are taken.", Retry_After="5"))
+    server.on("GET events", event_page(event(1, "queued")))
+    server.on("GET events", refusal(429, "too_many_requests", "Too many.", Retry_After="40"))
+    server.on("GET events", stream(sent_event(2, "leased"), sent_event(3, "pending")))
+    assert [event.id for event in follow(client, pauses)] == [1, 2, 3]
+    assert pauses.seconds[0] == 40.0
+
+
 def test_a_server_that_restarts_is_waited_for(server: SmallServer, client: Client, pauses: Pauses) -> None:
     server.on("GET events", stream(sent_event(1, "queued"), sent_event(2, "leased")))
     server.on("GET events", Answer(status=502, pieces=("Bad gateway",), media="text/plain"))
