@@ -56,6 +56,16 @@ class Migration(migrations.Migration):
         *_made_anew(
             "run",
             models.Index(
+                fields=["fingerprint", "-leased_at", "-id"],
+                include=("state", "job", "job_submitted_at"),
+                condition=models.Q(("fingerprint", ""), _negated=True),
+                name="run_by_kind",
+            ),
+            instead=True,
+        ),
+        *_made_anew(
+            "run",
+            models.Index(
                 fields=["node", "-leased_at", "-id"],
                 include=("state", "job", "job_submitted_at"),
                 name="run_by_node",

@@ -203,8 +203,11 @@ class Run(ReadByTheThousand):
                 fields=["node", "-leased_at", "-id"], include=["state", "job", "job_submitted_at"],
                 name="run_by_node",
             ),
-            # Jobs that failed in the same way.
-            models.Index(F("fingerprint"), F("ended_at").desc(), name="run_by_kind", condition=~Q(fingerprint="")),
+            # Runs that failed in the same way likewise (R10).
+            models.Index(
+                fields=["fingerprint", "-leased_at", "-id"], include=["state", "job", "job_submitted_at"],
+                name="run_by_kind", condition=~Q(fingerprint=""),
+            ),
             # The failures of a queue in the order they happened (X5).
             models.Index(
                 F("queue"), F("ended_at"), F("id"), name="run_failed_of_queue",

@@ -1,4 +1,4 @@
-"""Rows that lead to jobs: of an annotation, or the runs of a node or a category. They know when their job was submitted.
+"""Rows that lead to jobs: of an annotation, or runs of a node, of a category, or that failed alike. They know when their job was submitted.
 
 By itself the database takes all jobs for about equally likely to be meant: it walks them until enough are found where
 nearly none are, and asks about each where the rows could have told at once.
@@ -63,9 +63,18 @@ class Lead:
     def _of_runs(cls, wanted: JobFilter) -> Self | None:
         said = [each for each in wanted if each.scope is Scope.ANY and not each.negated]
         runs = some_runs_where(said) if any(map(_leads_by_runs, said)) else None
-        if runs is None:
-            return None
-        return cls(rows=Run.objects.filter(runs), others=_without(wanted, *said))
+        if runs is not None:
+            return cls(rows=Run.objects.filter(runs), others=_without(wanted, *said))
+        return cls._of_last_runs(wanted)
+
+    @classmethod
+    def _of_last_runs(cls, wanted: JobFilter) -> Self | None:
+        """What is said of the last run holds of some run; whether that is the last one its job is asked."""
+        said = [each for each in wanted if each.scope is Scope.LAST and each.field == "fingerprint"]
+        runs = (
+            some_runs_where(said) if any(not each.negated and _leads_by_runs(each) for each in said) else None
+        )
+        return cls(rows=Run.objects.filter(runs), others=wanted) if runs is not None else None
 
     def first(self, jobs: "QuerySet[Job]", stretch: Stretch) -> "QuerySet[Job]":
         """Of ordered jobs of the others the first that these rows lead to, no more than the stretch is long."""
@@ -81,14 +90,14 @@ class Lead:
 
 
 def _leads_by_runs(condition: Condition) -> bool:
-    """A node has never too many runs; of a category they may be."""
+    """A node has never too many runs; of a category, or alike, there may be."""
     if condition.field == "node":
         return _is_one(condition)
+    if condition.field not in ("category", "fingerprint") or condition.match is not Match.EQUALS:
+        return False
     names = {str(value).partition("/")[0] for value in condition.values}
-    is_category = (
-        condition.field == "category" and condition.match is Match.EQUALS and NO_CATEGORY not in names
-    )
-    return is_category and Run.objects.filter(category__in=names)[: MOST + 1].count() <= MOST
+    runs = Run.objects.filter(**{f"{condition.field}__in": names})
+    return NO_CATEGORY not in names and runs[: MOST + 1].count() <= MOST
 
 
 def jobs_found(wanted: JobFilter) -> Q:

@@ -82,6 +82,10 @@ def some_runs_where(asked: Sequence[Condition]) -> Q | None:
     return _all_hold(OF_RUNS, asked) & (Q(state__in=FAILED_RUN_STATES) if failures else Q())
 
 
+_FAILED_ONCE = Q(last_category__isnull=False)
+"""Says nothing new of a job with a failure, and spares a look at the runs of all others."""
+
+
 def _some_run(asked: Sequence[Condition]) -> Q:
     failures = [condition for condition in asked if condition.field in _OF_FAILURES]
     if not failures:
@@ -92,7 +96,7 @@ def _some_run(asked: Sequence[Condition]) -> Q:
     if _is_of(RETURNED_TOO_OFTEN, failures):
         others = [condition for condition in asked if condition not in failures]
         found |= returned_too_often(_all_hold(OF_RUNS, others))
-    return found
+    return found & _FAILED_ONCE
 
 
 def _last_run(asked: Sequence[Condition]) -> Q:

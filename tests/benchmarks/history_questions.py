@@ -162,6 +162,10 @@ def _run(step: int) -> Run:
     return _number(step, Run.objects.filter(state="failed"))
 
 
+def _fingerprint(step: int) -> str:
+    return _run(step).fingerprint
+
+
 def _number[M: Model](step: int, rows: QuerySet[M]) -> M:
     """One of them, the same each time."""
     return rows.order_by("pk")[step * 97]
@@ -204,6 +208,7 @@ QUESTIONS: Sequence[Question] = (
     Question(id="R7", told="newest decisions", ask=_decisions("")),
     Question(id="R8", told="decisions of a policy and a verdict", ask=_decisions("policy={0[0]}&verdict={0[1]}"), values=VERDICTS),
     Question(id="R9", told="newest failures", ask=_runs(_FAILURES, "-finished", limit=51)),
+    Question(id="R10", told="runs that failed alike", ask=_runs("fingerprint={}"), find=_fingerprint),
     Question(id="G1", told="all jobs by queue and state", ask=_groups("queue"), aim=ROLLED_UP),
     Question(id="G2", told="one queue by job set", ask=_groups("jobSet", "queue={}"), values=QUEUES, aim=GROUPED),
     Question(id="G3", told="all jobs by state", ask=_groups("state"), aim=ROLLED_UP),
@@ -227,5 +232,8 @@ QUESTIONS: Sequence[Question] = (
     Question(id="T2", told="retries by policy and rule, 30 days", ask=lambda _: retry_statistics(decision_filter_of(""), _last(30)), aim=PICTURE),
     Question(id="T3", told="queue by category, 7 days", ask=lambda _: heat_map(RunFilter(), Across.QUEUE, _last(7)).rows, aim=PICTURE),
     Question(id="T4", told="one queue's failures by node, 7 days", ask=lambda queue: heat_map(run_filter_of(f"queue={queue}"), Across.NODE, _last(7)).rows, values=QUEUES, aim=GROUPED),
+    Question(id="T5", told="somebody's jobs", ask=_jobs("owner=user-1{}")),
+    Question(id="T6", told="jobs that failed alike", ask=_jobs("fingerprint.any={}"), find=_fingerprint),
+    Question(id="T7", told="jobs that failed of a category once", ask=_jobs("category.any={}"), values=CATEGORIES),
 )  # fmt: skip
 QUESTION = {question.id: question for question in QUESTIONS}

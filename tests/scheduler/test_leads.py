@@ -45,7 +45,12 @@ def jobs() -> list[Job]:
 
 def _failed(number: int) -> dict[str, Any]:
     category, subcategory = (("oom", "limit"), ("oom", ""), ("disk", ""), ("", ""))[number % 4]
-    return {"category": category, "subcategory": subcategory, "exit_code": number % 2}
+    return {
+        "category": category,
+        "subcategory": subcategory,
+        "exit_code": number % 2,
+        "fingerprint": str(number % 3),
+    }
 
 
 def rows_of_jobs() -> set[tuple[str, str, object, str]]:
@@ -70,6 +75,7 @@ ASKED = (
     "node.any=gpu-2&runState.any!=failed", "node.any=gpu-1&annotation.n=0", "node.any=gpu-1&number.any=1", "node.any!=gpu-1",
     "category.any=oom", "category.any=oom/limit", "category.any=none", "category.any=internal", "category.any!=oom&queue=a",
     "node.any=gpu-2&category.any=oom", "node.any=gpu-1&category.any!=oom", "node.any=gpu-1&category.any=internal",
+    "fingerprint.any=0&queue=b", "fingerprint.last=1", "fingerprint.last=0&fingerprint.last=1&queue=a", "fingerprint.last!=0",
     "category.any=oom&exitCode.any=1", "category.any=disk&category.any=oom&owner=alice",
 )  # fmt: skip
 ORDERS = ("-submitted", "submitted", "-stateChanged")
