@@ -81,7 +81,7 @@ ASKED = (
 ORDERS = ("-submitted", "submitted", "-stateChanged")
 
 
-@pytest.mark.parametrize("most", [0, 5, 20_000])
+@pytest.mark.parametrize("most", [0, 20_000])
 def test_lists_have_what_is_meant_in_its_order(
     jobs: list[Job], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
@@ -102,7 +102,7 @@ def joined(wanted: JobFilter, order: Order) -> list[str]:
     cursor = ""
     while True:
         listing = list_jobs(wanted, order)
-        page, cursor = listing.page(limit=2, cursor=cursor)
+        page, cursor = listing.page(limit=3, cursor=cursor)
         if found and page:
             above = listing.nearest_above(listing.place_of(page[0]), limit=1)
             assert [place[-1] for place in above] == found[-1:]
