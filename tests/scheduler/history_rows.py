@@ -81,7 +81,7 @@ def _make_job(number: int, now: datetime) -> Job:
             number % 4
         ],
         labels=[{}, {"team.any": "night"}][number % 2],
-        cpu_request_millicores=(100, 1_500, 2_000)[number % 3],
+        cpu_request_millicores=(1_500, 100, 2_000)[number % 3],
         memory_bytes=(None, 64 * MEBI, 2 * GIBI)[number % 3],
         resources=[{}, {"nvidia.com/gpu": 2}, {"ephemeral-storage": GIBI, "nvidia.com/gpu": 1}][number % 3],
         submitted_at=now - timedelta(hours=number // 2),
@@ -97,12 +97,15 @@ def _make_runs(number: int, job: Job, places: list[Executor], now: datetime) -> 
             executor=places[(number + turn) % 2],
             state=state,
             node=("gpu-07", "gpu_07", "n%1")[(number + turn) % 3],
+            pool=("default", "gpu")[number % 3 % 2],
+            memory_peak_bytes=(None, 70 * MEBI, 9 * MEBI, 70 * MEBI)[(number + 2 * turn) % 4],
             core_seconds=float(turn * 100 + number),
             leased_at=now - timedelta(minutes=10 * number - turn),
             message=f"Container main: 100% of {turn}_MiB used",
             **({"category": category, "subcategory": subcategory} if failed else {}),
             **({"fingerprint": f"{number % 2:032d}", "killed_by": "memory"} if failed else {}),
             **({"exit_code": (1, 137, 0)[turn], "retryable": turn == 0} if failed else {}),
+            **({"signal": 9} if failed and turn == 1 else {}),
             **({"undecided_because": "flag_off"} if failed and number == 3 else {}),
         )
         if failed and number != 3:
@@ -125,13 +128,14 @@ def _decide(run: Run, turn: int) -> None:
         rule_index=None if turn else 0,
         verdict=Verdict.RETRY if turn == 0 else Verdict.FAIL_DEFAULT,
         reason="matched",
-        decided_at=run.leased_at,
+        decided_at=run.leased_at + timedelta(minutes=run.number * 7 % 5),
         global_limit=5,
         **dict.fromkeys(counts, 1),
     )
 
 
 def _end(number: int, job: Job, now: datetime) -> None:
+    Job.objects.filter(id=job.id).update(state_changed_at=now - timedelta(minutes=number * 5 % 13))
     if state := _ENDS.get(number):
         fields: dict[str, Any] = {"state": state, "ended_at": now - timedelta(minutes=number)}
         fields |= {"cancel_user": "olga", "cancel_reason": "too_slow"} if state == JobState.CANCELLED else {}
@@ -174,7 +178,8 @@ def _plain_run(run: Run, job: Job) -> PlainRun:
         "fingerprint": run.fingerprint or None, "verdict": decision.verdict if decision else None,
         "policy": decision.policy_name if decision else None,
         "policyVersion": decision.policy_version if decision else None,
-        "ruleIndex": decision.rule_index if decision else None,
+        "ruleIndex": decision.rule_index if decision else None, "decided": decision.decided_at if decision else None,
+        "run": run.id if decision else None,
     }  # fmt: skip
     return PlainRun(row=run, values=values)
 

@@ -16,6 +16,7 @@ from scheduler.filters import (
     RUNS,
     Ago,
     Condition,
+    DecisionFilter,
     FilterField,
     Grammar,
     JobFilter,
@@ -55,34 +56,32 @@ def history() -> list[PlainJob]:
     return make_history()
 
 
-def _values(field: FilterField, times: list[datetime], ids: list[str]) -> st.SearchStrategy[Any]:
+def _values(field: FilterField, history: list[PlainJob]) -> st.SearchStrategy[Any]:
     drawn: dict[Kind, st.SearchStrategy[Any]] = {
         Kind.TEXT: st.sampled_from([*_TEXTS, f"{0:032d}", f"{1:032d}"]),
         Kind.WORD: st.sampled_from(field.words or ("",)),
-        Kind.JOB_ID: st.sampled_from(ids),
+        Kind.JOB_ID: st.sampled_from([job.row.id for job in history]),
+        Kind.RUN_ID: st.sampled_from([run.row.id for run in all_runs(history)]),
         Kind.WHOLE: st.sampled_from([-1, 0, 1, 2, 3, 137, 2**40]),
         Kind.NUMBER: st.sampled_from([0.0, 0.5, 9.0, 100.0, 204.0]),
         Kind.CPU: st.sampled_from([0, 100, 1_500, 2**62]),
         Kind.BYTES: st.sampled_from([0, 64 << 20, 2 << 30, 1 << 30]),
-        Kind.TIME: st.sampled_from([*times, Ago(timedelta(hours=3, seconds=5))]),
+        Kind.TIME: st.sampled_from([*_times(history), Ago(timedelta(hours=3, seconds=5))]),
         Kind.FLAG: st.booleans(),
     }
     return drawn[field.kind]
 
 
-def _conditions(grammar: Grammar, times: list[datetime], ids: list[str]) -> st.SearchStrategy[Condition]:
-    fields = [
-        field for field in grammar.fields.values() if not field.is_search and field.kind is not Kind.RUN_ID
-    ]
+def _conditions(grammar: Grammar, history: list[PlainJob]) -> st.SearchStrategy[Condition]:
+    fields = [field for field in grammar.fields.values() if not field.is_search]
+    values_of = {field: _values(field, history) for field in fields}
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Condition:
         field = draw(st.sampled_from(fields))
         match = draw(st.sampled_from(field.matches))
         values = draw(
-            st.lists(
-                _values(field, times, ids), min_size=1, max_size=1 if match.is_comparison else 3, unique=True
-            )
+            st.lists(values_of[field], min_size=1, max_size=1 if match.is_comparison else 3, unique=True)
         )
         return Condition(
             field=field.name,
@@ -97,13 +96,14 @@ def _conditions(grammar: Grammar, times: list[datetime], ids: list[str]) -> st.S
 
 
 def _times(jobs: list[PlainJob]) -> list[datetime]:
-    return sorted({job.row.submitted_at for job in jobs} | {run.row.leased_at for run in all_runs(jobs)})[::3]
+    decided = {run.values["decided"] for run in all_runs(jobs)} - {None}
+    moments = {job.row.submitted_at for job in jobs} | {run.row.leased_at for run in all_runs(jobs)} | decided
+    return sorted(moments)[::3]
 
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_every_filter_of_jobs_means_what_it_says(history: list[PlainJob], size: int) -> None:
-    now, ids = database_now(), [job.row.id for job in history]
-    conditions = _conditions(JOBS, _times(history), ids)
+    now, conditions = database_now(), _conditions(JOBS, history)
 
     @tried(100)
     @given(asked=st.lists(conditions, min_size=size, max_size=size))
@@ -116,14 +116,29 @@ def test_every_filter_of_jobs_means_what_it_says(history: list[PlainJob], size: 
 
 
 def test_every_filter_of_runs_means_what_it_says(history: list[PlainJob]) -> None:
-    now, ids = database_now(), [job.row.id for job in history]
+    now = database_now()
 
     @tried(100)
-    @given(asked=st.lists(_conditions(RUNS, _times(history), ids), min_size=1, max_size=3))
+    @given(asked=st.lists(_conditions(RUNS, history), min_size=1, max_size=3))
     def holds(asked: list[Condition]) -> None:
         wanted = RunFilter(tuple(asked))
         expected = rows_of(run.row for run in all_runs(history) if run_is_meant(run, wanted, now))
         assert rows_of(Run.objects.filter(runs_where(wanted))) == expected
+
+    holds()
+
+
+def test_every_filter_of_decisions_means_what_it_says(history: list[PlainJob]) -> None:
+    now = database_now()
+    decided = [run for run in all_runs(history) if run.values["verdict"]]
+
+    @tried(100)
+    @given(asked=st.lists(_conditions(DECISIONS, history), min_size=1, max_size=2))
+    def holds(asked: list[Condition]) -> None:
+        wanted = RunFilter(tuple(asked))
+        expected = rows_of(run.row for run in decided if run_is_meant(run, wanted, now))
+        found = Decision.objects.filter(decisions_where(DecisionFilter(tuple(asked))))
+        assert rows_of(found) == expected
 
     holds()
 
@@ -138,7 +153,7 @@ def test_a_condition_and_its_negation_share_nothing_and_leave_nothing_out(
     everything = rows_of(model.objects.all())  # type: ignore[attr-defined]
 
     @tried(60)
-    @given(asked=_conditions(grammar, _times(history), [job.row.id for job in history]))
+    @given(asked=_conditions(grammar, history))
     def holds(asked: Condition) -> None:
         found = []
         for negated in (False, True):
