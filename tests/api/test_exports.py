@@ -21,6 +21,7 @@ from scheduler.filters.orders import SORTS
 from scheduler.models import Job
 from scheduler.states import JobState, RunState
 from tests.api.caller import Caller, caller
+from tests.api.deciding import decide
 from tests.factories import make_job, make_run
 from tests.fuzz.effort import tried
 from tests.scheduler.history_rows import PlainJob, make_history
@@ -191,6 +192,19 @@ def test_only_so_many_exports_are_read_at_once(rita: Caller, history: list[Plain
     for response in opened:
         give_up(response)
     assert lines_of(rita, "jobs")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("path", KEYS)
+def test_between_two_stretches_nothing_of_the_database_is_held(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(exports, "STRETCH", 1)
+    for _ in range(2):
+        decide(make_run(make_job(), state=RunState.FAILED))
+    response = caller("rita", Role.READER).raw("GET", f"v1/{path}/export")
+    held = [connection.connection is not None for _ in response]
+    assert held == [False, False]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from lookout.api.v1.openapi import openapi
 from scheduler.actors import Role
 from scheduler.filters import DECISIONS, JOBS, RUNS, Grammar
 from scheduler.models import Job, Run
+from scheduler.queries.counting import total_of
 from scheduler.states import RunState
 from tests.api.caller import Caller, caller
 from tests.factories import make_executor, make_job, make_run
@@ -54,13 +55,24 @@ def test_only_the_fields_that_were_chosen_are_answered(rita: Caller, path: str, 
     assert all(list(each) == fields.split(",") for each in found)
 
 
-def test_a_total_is_there_when_it_was_asked_for(rita: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_total_is_there_when_it_was_asked_for(rita: Caller) -> None:
     make_history()
     assert "total" not in rita.get("v1/jobs").body
     asked = {"count": "true", "limit": "1", "queue": "nightly"}
     assert rita.get("v1/jobs", asked).body["total"] == {"count": 7, "exact": True}
     runs = rita.get("v1/runs", {"count": "true"}).body
     assert runs["total"] == {"count": len(runs["runs"]), "exact": True}
+
+
+@pytest.mark.parametrize("path", ["jobs", "runs", "decisions"])
+def test_a_total_beyond_the_bound_says_that_it_is_estimated(
+    rita: Caller, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    make_history()
+    monkeypatch.setitem(total_of.__kwdefaults__, "bound", 5)
+    total = rita.get(f"v1/{path}", {"count": "true", "limit": "1"}).body["total"]
+    assert total["exact"] is False
+    assert total["count"] > 5
 
 
 @pytest.mark.parametrize("path", ["jobs", "runs"])

@@ -21,17 +21,22 @@ def rita() -> Caller:
     return caller("rita", Role.READER)
 
 
+NONSENSE = [
+    ("colour=red", "colour"),
+    ("queue[]=a", "queue[]"),
+    ("queue=%00", "queue"),
+    ("queue=" + "x" * 1_025, "queue"),
+    ("category%00=a", "category\x00"),
+    ("\u202equeue=a", "\u202equeue"),
+    ("queue>=5", "queue>"),
+]
+
+
 @pytest.mark.parametrize("path", ["jobs", "runs", "decisions", "jobs/export", "runs/export"])
 @pytest.mark.parametrize(
     ("query", "field"),
     [
-        ("colour=red", "colour"),
-        ("queue[]=a", "queue[]"),
-        ("queue=%00", "queue"),
-        ("queue=" + "x" * 1_025, "queue"),
-        ("category%00=a", "category\x00"),
-        ("\u202equeue=a", "\u202equeue"),
-        ("queue>=5", "queue>"),
+        *NONSENSE,
         ("sort=" + "queue," * 30, "sort"),
         ("cursor=%F0%9F%92%A9", "cursor"),
         ("cursor=" + "A" * 15_000, "cursor"),
@@ -45,6 +50,26 @@ def test_nonsense_is_refused_by_name_and_soon(rita: Caller, path: str, query: st
     assert answer.status == 400
     expected = "annotation.0*" if query == MANY and not path.startswith("jobs") else field
     assert expected in answer.paths
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["jobs/groups?by=queue&", "failures/heatmap?", "failures/groups?", "failures/days?", "stats/retries?"],
+)
+def test_so_is_nonsense_that_statistics_are_asked(rita: Caller, path: str) -> None:
+    too_many = "&".join(f"queue{sign}={number}" for number in range(200) for sign in ("", "!"))
+    for query, field in (
+        *NONSENSE,
+        ("cursor=x", "cursor"),
+        ("limit=0&limit=1", "limit"),
+        (too_many, "queue"),
+    ):
+        with soon():
+            answer = rita.get(f"v1/{path}{query}")
+        assert (answer.status, field in answer.paths) == (400, True), query
+    with soon():
+        answer = rita.get(f"v1/{path}{MANY}")
+    assert answer.status == 400
 
 
 def test_as_much_as_may_be_asked_is_answered_soon(rita: Caller) -> None:

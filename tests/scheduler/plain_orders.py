@@ -24,6 +24,6 @@ def in_order[T: PlainJob | PlainRun](rows: Iterable[T], order: Order, things: st
 
 def _sign(one: Any, other: Any, descending: bool) -> int:
     if one is None or other is None:
-        return (one is None) - (other is None)
-    sign = (one > other) - (one < other)
+        return int(one is None) - int(other is None)
+    sign = int(one > other) - int(one < other)
     return -sign if descending else sign

@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from policies.decision import Verdict
 from scheduler.errors import Invalid
@@ -201,6 +204,33 @@ def test_filters_that_contradict_themselves_find_nothing() -> None:
     assert not heat_map(nothing, Across.NODE, Span()).rows
     assert not failure_groups(nothing, Span()).groups and not failure_days(nothing, Span())
     assert not retry_statistics(decision_filter_of("policy=none-such"), Span())
+
+
+QUESTIONS: dict[str, Callable[[], object]] = {
+    **{f"heat map by {across}": partial(heat_map, RunFilter(), across, Span()) for across in Across},
+    "heat map of a queue": partial(heat_map, run_filter_of("queue=nightly"), Across.NODE, Span()),
+    "groups": partial(failure_groups, RunFilter(), Span()),
+    "days": partial(failure_days, RunFilter(), Span()),
+    "days of a queue": partial(failure_days, run_filter_of("queue=nightly"), Span()),
+    "retries": partial(retry_statistics, DecisionFilter(), Span()),
+    "retries of a queue": partial(retry_statistics, decision_filter_of("queue=nightly"), Span()),
+}
+
+
+def test_an_answer_takes_the_same_queries_however_much_there_is() -> None:
+    few = _queries_of_each()
+    make_past(30, seed=5, jobs=25)
+    close_hours(3)
+    assert _queries_of_each() == few
+
+
+def _queries_of_each() -> dict[str, int]:
+    counts = {}
+    for name, ask in QUESTIONS.items():
+        with CaptureQueriesContext(connection) as captured:
+            ask()
+        counts[name] = len(captured)
+    return counts
 
 
 @pytest.mark.parametrize("limit", [0, 1_001])
