@@ -69,7 +69,7 @@ def test_a_total_beyond_the_bound_says_that_it_is_estimated(
     rita: Caller, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     make_history()
-    monkeypatch.setitem(total_of.__kwdefaults__, "bound", 5)
+    monkeypatch.setattr(total_of, "__kwdefaults__", {"bound": 5})
     total = rita.get(f"v1/{path}", {"count": "true", "limit": "1"}).body["total"]
     assert total["exact"] is False
     assert total["count"] > 5

@@ -14,7 +14,7 @@ def _get(path: str) -> Ask:
     def ask(who: Caller) -> Any:
         response = who.raw("GET", f"v1/{path}")
         if response.streaming:
-            list(response)  # type: ignore[call-overload]
+            list(response)
         return response
 
     return ask
