@@ -11,12 +11,13 @@ from django.http import QueryDict
 from scheduler.filters import JobFilter, Pair, job_filter_of
 
 
-def job_filter(query: QueryDict, *, besides: Collection[str] = ()) -> JobFilter:
+def job_filter(query: QueryDict, *, besides: Collection[str] = (), from_form: bool = True) -> JobFilter:
     """The jobs an address means. `besides` names parameters that are not filters, such as `cursor`.
 
-    Raises FilterInvalid with every problem.
+    What was left empty asks nothing where a form may have sent it, and is refused elsewhere. Raises FilterInvalid with
+    every problem.
     """
-    return job_filter_of(pairs_in(query, besides=besides))
+    return job_filter_of(pairs_in(query, besides=besides), from_form=from_form)
 
 
 def pairs_in(query: QueryDict, *, besides: Collection[str] = ()) -> list[Pair]:

@@ -142,7 +142,7 @@ def of_selection(request: PageRequest, word: Word) -> HttpResponse:
 def _wanted(request: PageRequest) -> JobFilter:
     """The filter in the address. Raises Invalid, also for none: nothing means nothing, not everything."""
     try:
-        wanted = job_filter(request.GET)
+        wanted = job_filter(request.GET, from_form=False)
     except FilterInvalid as error:
         raise Invalid(str(error)) from error
     if not wanted:

@@ -172,6 +172,7 @@ def test_a_filter_that_means_nothing_is_refused(as_olga: Client) -> None:
     for filters, why in (
         ("", "Filter the list of jobs first"),
         ("?nonsense=1", "There is no filter 'nonsense'"),
+        ("?state=queued&queue=", "queue has no value"),
     ):
         for answer in (as_olga.get(f"/cancel-jobs{filters}"), as_olga.post(f"/cancel-jobs{filters}")):
             assert answer.status_code == 400
