@@ -185,7 +185,7 @@ QUESTIONS: Sequence[Question] = (
     Question(id="L2", told="one queue", ask=_jobs("queue={}"), values=QUEUES),
     Question(id="L3", told="failed jobs of one queue", ask=_jobs("queue={}&state=failed"), values=QUEUES),
     Question(id="L4", told="one job set by prefix", ask=_jobs("queue={0[0]}&jobSet^=set-{0[1]}-000"), values=JOB_SETS),
-    Question(id="L5", told="job set contains, two queues", ask=_jobs("queue={}&queue=queue-21&jobSet*=-0007"), values=QUEUES),
+    Question(id="L5", told="job set contains, two queues", ask=_jobs("queue={}&queue=queue-21&jobSet*=-0003"), values=QUEUES),
     Question(id="L6", told="failed since a time", ask=_jobs("state=failed&submitted>=-4{}h"), values=STEPS),
     Question(id="L7", told="annotation equals, 1 of 1,000", ask=_jobs("annotation.example.com/c=c12{}")),
     Question(id="L8", told="annotation begins with", ask=_jobs("annotation.example.com/e^=e999{}")),
