@@ -13,8 +13,11 @@ from scheduler.fields import is_line
 from scheduler.models import Job
 from scheduler.queries.jobs import find_job
 from scheduler.queries.names import queue_names
+from scheduler.queries.patience import within
 from scheduler.queries.runs import run_detail
 from scheduler.queries.search import with_id_like
+
+NARROW = "That takes too long to find. Give the whole id, or filter the list of jobs by queue or time of submission."
 
 
 @require_safe
@@ -22,6 +25,11 @@ from scheduler.queries.search import with_id_like
 def find(request: PageRequest) -> HttpResponse:
     """To the one job or queue that is meant, or to a list. A client id may be of one job in every queue."""
     text = request.GET.get("q", "").strip()
+    with within(narrow=NARROW):
+        return _way_to(text)
+
+
+def _way_to(text: str) -> HttpResponse:
     job_id = _job_id(text)
     if job_id:
         return redirect("job", job_id)
