@@ -12,7 +12,7 @@ from scheduler.models.rollups import RollUp
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """A span of recording; None is open to that side."""
+    """A span of recording; None is open to that side. Where jobs are gone roll-ups answer by whole buckets."""
 
     since: datetime | None = None
     until: datetime | None = None

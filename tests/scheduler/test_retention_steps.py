@@ -119,8 +119,10 @@ def nobody_waits() -> Iterator[None]:
     """Whatever waits for a lock in this block fails."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '500ms'")
-        yield
-        cursor.execute("RESET lock_timeout")
+        try:
+            yield
+        finally:
+            cursor.execute("RESET lock_timeout")
 
 
 OLD = "SELECT FROM {} WHERE recorded_at < now() - interval '19 days' FOR UPDATE OF held"
@@ -198,8 +200,10 @@ def _call_and_leave(told: StringIO) -> None:
 
 def _somebody_waits() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return bool(cursor.fetchone()[0])
+        cursor.execute(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return cursor.fetchone() is not None
 
 
 def test_the_schedule_adds_up_and_removes_and_says_what_went(capfd: pytest.CaptureFixture[str]) -> None:
