@@ -84,9 +84,9 @@ class Decision(ReadByTheThousand):
     class Meta:
         constraints = [one_of("decision_verdict_known", "verdict", Verdict)]
         indexes = [
-            # The decisions of a policy, newest first.
+            # The decisions of a policy, newest first (R8).
             models.Index(fields=["policy_name", "-decided_at"], name="decision_of_policy"),
-            # The newest decisions, and those that are not in the roll-ups yet.
+            # The newest decisions (R7), and those that are not in the roll-ups yet (T2).
             models.Index(fields=["-decided_at", "-run"], name="decision_newest"),
         ]
 
