@@ -87,11 +87,14 @@ def add_up() -> None:
 
 @shared_task
 def remove_old() -> None:
-    """Once a minute: remove what is older than it is to be kept, for a second or two."""
+    """Once a minute: remove what is older than it is to be kept, for a second or two.
+
+    It waits for whoever adds up, who often begins at the same moment: passing them over might be for every minute.
+    """
     until = time.monotonic() + REMOVE_SECONDS
     removed = Removed(more=True)
     while removed.more and time.monotonic() < until:
-        removed += remove_some(config=configuration())
+        removed += remove_some(config=configuration(), waits=True)
     if removed.counts:
         log.info("Removed since it was too old: %s.", removed)
 

@@ -1,9 +1,8 @@
 """Retention goes in small steps: nobody waits for it, what others hold is left for later, killed it loses nothing."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 
@@ -19,6 +18,7 @@ from scheduler.models.clock import database_now
 from scheduler.retention import MOST_JOBS, Removed, remove_some
 from scheduler.rollups import HOUR, roll_up
 from scheduler.states import EventKind, JobState
+from scheduler.tasks import remove_old
 from tests.factories import make_job
 from tests.scheduler.ended_jobs import CONFIG, DAY, jobs_left, make_ended, remove_everything
 from tests.scheduler.other_sessions import another_session
@@ -176,24 +176,26 @@ def test_the_command_tells_how_far_it_is_and_where_nobody_looks_too(monkeypatch:
     assert told.getvalue().startswith(f"Removed: {MOST_JOBS + 1} jobs")
 
 
-def test_the_command_waits_for_whoever_works_on_the_history() -> None:
+@pytest.mark.parametrize(
+    "remove", [lambda: call_command("retention", stdout=StringIO()), remove_old], ids=["command", "task"]
+)
+def test_whoever_removes_waits_for_whoever_adds_up(remove: Callable[[], object]) -> None:
     make_ended(60)
-    told = StringIO()
-    thread = threading.Thread(target=_call_and_leave, args=(told,))
+    roll_up()
+    thread = threading.Thread(target=_call_and_leave, args=(remove,))
     with another_session() as session:
-        remove_some(config=replace(CONFIG, job_retention_seconds=0.0))
         session.execute("SELECT FROM scheduler_historymark FOR UPDATE")
         thread.start()
         while thread.is_alive() and not _somebody_waits():
             pass
         assert thread.is_alive()
     thread.join()
-    assert told.getvalue().startswith("Removed: 1 jobs")
+    assert not jobs_left()
 
 
-def _call_and_leave(told: StringIO) -> None:
+def _call_and_leave(remove: Callable[[], object]) -> None:
     try:
-        call_command("retention", stdout=told)
+        remove()
     finally:
         connection.close()
 
