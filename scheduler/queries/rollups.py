@@ -24,7 +24,7 @@ class Span:
 
 # One statement, so one snapshot: no hour closes between the look at the marks and the look at the rows. Rolled up is
 # what lies in [first, rest); live are [since, first) and [rest, until). Where retention has been there is nothing left
-# to count live: a span that begins or ends there takes in the whole of the bucket, or what is rolled up of it.
+# to count live: a span that begins or ends there takes in the whole of the bucket.
 _SPAN = """
     asked AS (
         SELECT since, until, since < until AS lasts, coalesce(mark.closed_until, 'epoch') AS mark, coalesce(mark.jobs_until, 'epoch') AS gone
@@ -33,7 +33,7 @@ _SPAN = """
     ), whole AS (
         SELECT CASE WHEN lasts AND since < gone THEN date_trunc('{unit}', since, 'UTC') ELSE since END AS since,
                CASE WHEN lasts AND until < mark AND date_trunc('{unit}', until, 'UTC') < least(until, gone)
-                    THEN least(mark, date_trunc('{unit}', until, 'UTC') + interval '1 {unit}') ELSE until END AS until, mark
+                    THEN date_trunc('{unit}', until, 'UTC') + interval '1 {unit}' ELSE until END AS until, mark
           FROM asked
     ), span AS MATERIALIZED (
         SELECT since, until, mark, first,

@@ -78,12 +78,13 @@ def test_what_is_rolled_up_is_told_whole_at_the_edges_of_a_span(days_ago: int) -
     gone = noon + 5 * MINUTE
     for minutes in (-350, -330, -310, -30, 30, 50, 70):
         make_failed(noon + minutes * MINUTE)
+    make_failed(database_now())
     roll_up()
     asked = [(ask, HOUR) for ask in BY_HOUR] + [(ask, DAY) for ask in BY_DAY]
     asked += [(ask, DAY) for ask in OF_PLACES if days_ago]
     told = [[ask(whole(span, gone, bucket)) for span in spans(noon)] for ask, bucket in asked]
     _remove_before(gone)
-    assert Run.objects.count() == 3
+    assert Run.objects.count() == 4
     assert [[ask(span) for span in spans(noon)] for ask, _ in asked] == told
 
 
@@ -95,10 +96,11 @@ def _remove_before(moment: datetime) -> None:
 
 def test_spans_are_told_to_the_moment_while_their_jobs_are_there() -> None:
     gone = this_hour() - 2 * DAY
-    for minutes in (-350, -330, -310):
+    for minutes in (-330, -310):
         make_failed(gone + minutes * MINUTE)
     roll_up()
-    remove_some(config=Configuration())
+    seconds = (database_now() - gone + 331 * MINUTE).total_seconds()
+    assert not remove_some(config=replace(Configuration(), job_retention_seconds=seconds)).jobs
     (row,) = heat_map(RunFilter(), Across.HOUR, spans(gone)[3]).rows
     assert row.failures == 1
 
