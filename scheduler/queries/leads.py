@@ -20,7 +20,7 @@ from scheduler.queries.keyset import Stretch
 from scheduler.queries.meaning import jobs_where, some_runs_where
 
 MOST = 20_000
-"""Rows of an annotation that are looked at; jobs that more of them lead to are dense enough among all jobs."""
+"""Rows of an annotation or a category that are looked at; jobs that more of them lead to are dense enough among all jobs."""
 _MOST_ASKED = 3
 """Annotations of one filter that are looked for in this way."""
 
@@ -90,14 +90,13 @@ class Lead:
 
 
 def _leads_by_runs(condition: Condition) -> bool:
-    """A node has never too many runs; of a category, or alike, there may be."""
-    if condition.field == "node":
-        return _is_one(condition)
-    if condition.field not in ("category", "fingerprint") or condition.match is not Match.EQUALS:
+    """Of a category there may be so many that jobs are found sooner among all that ever failed."""
+    if condition.match is not Match.EQUALS or condition.field not in ("node", "fingerprint", "category"):
         return False
+    if condition.field != "category":
+        return _is_one(condition)
     names = {str(value).partition("/")[0] for value in condition.values}
-    runs = Run.objects.filter(**{f"{condition.field}__in": names})
-    return NO_CATEGORY not in names and runs[: MOST + 1].count() <= MOST
+    return NO_CATEGORY not in names and Run.objects.filter(category__in=names)[: MOST + 1].count() <= MOST
 
 
 def jobs_found(wanted: JobFilter) -> Q:
