@@ -290,13 +290,13 @@ class Job(ReadByTheThousand):
             # What follows serves questions of `tack bench history`, by their ids.
             # Lists by state, newest first (L6, L15), and the first and last of each when all are grouped (G3).
             models.Index(F("state"), F("submitted_at").desc(), F("id").desc(), name="job_by_state"),
-            # Lists of a queue, newest first (L2, L11, L12, L17), its first and last (G1), and its groups (G2, G4), of which
-            # the index alone tells all that is asked.
+            # Lists of a queue, newest first (L2, L11, L12, L17, X4), its first and last (G1), and its groups (G2, G4), of
+            # which the index alone tells all that is asked.
             models.Index(
                 fields=["queue", "-submitted_at", "-id"], name="job_by_queue",
                 include=["namespace", "job_set", "state", "state_changed_at", "ended_at"],
             ),
-            # A queue's jobs of a state (L3, L16), and the first and last of each when all are grouped by both.
+            # A queue's jobs of a state (L3, L16, G7, G8), and the first and last of each when all are grouped by both.
             models.Index(
                 F("queue"), F("state"), F("submitted_at").desc(), F("id").desc(), name="job_by_queue_and_state"
             ),
@@ -308,7 +308,7 @@ class Job(ReadByTheThousand):
                 fields=["queue", "state"], include=["state_changed_at", "job_set"], name="job_active",
                 condition=Q(ended_at__isnull=True),
             ),
-            # Somebody's jobs, newest first.
+            # Somebody's jobs, newest first (T5).
             models.Index(F("owner"), F("submitted_at").desc(), F("id").desc(), name="job_by_owner"),
             # All jobs, newest first (L1).
             models.Index(F("submitted_at").desc(), F("id").desc(), name="job_newest"),
@@ -338,7 +338,7 @@ class Job(ReadByTheThousand):
                     "submitted_at", "state_changed_at", "ended_at",
                 ],
             ),
-            # What ended since totals were last counted, and what retention deletes first.
+            # What ended since totals were last counted (G1, G3), and what retention deletes first.
             models.Index(F("recorded_at"), name="job_by_end", condition=Q(recorded_at__isnull=False)),
         ]  # fmt: skip
 

@@ -191,8 +191,8 @@ class Run(ReadByTheThousand):
             # Lists, newest first: of all runs (R1, R6), of a queue (R2).
             models.Index(F("leased_at").desc(), F("id").desc(), name="run_newest"),
             models.Index(F("queue"), F("leased_at").desc(), F("id").desc(), name="run_by_queue"),
-            # Failed runs of a category, newest first (R4), and jobs that failed of it at any time, in their order: the index
-            # alone tells which.
+            # Failed runs of a category, newest first (R4), and jobs that failed of it at any time, in their order (T7):
+            # the index alone tells which.
             models.Index(
                 fields=["category", "-leased_at", "-id"], include=["state", "job", "job_submitted_at"],
                 name="run_by_category", condition=~Q(category=""),
@@ -203,7 +203,7 @@ class Run(ReadByTheThousand):
                 fields=["node", "-leased_at", "-id"], include=["state", "job", "job_submitted_at"],
                 name="run_by_node",
             ),
-            # Runs that failed in the same way likewise (R10).
+            # Runs that failed in the same way, and their jobs, likewise (R10, T6).
             models.Index(
                 fields=["fingerprint", "-leased_at", "-id"], include=["state", "job", "job_submitted_at"],
                 name="run_by_kind", condition=~Q(fingerprint=""),
@@ -218,7 +218,7 @@ class Run(ReadByTheThousand):
                 F("ended_at"), F("id"), name="run_failed",
                 condition=Q(state__in=[str(state) for state in FAILED_RUN_STATES]),
             ),
-            # What is not in the roll-ups yet, and failures of some time (T1, X3): ended runs in the order they were
+            # What is not in the roll-ups yet, and failures of some time (T1–T4, X3, X6): ended runs in the order they were
             # recorded. Those of other states are passed over in the index.
             models.Index(F("recorded_at"), F("state"), name="run_by_end", condition=Q(recorded_at__isnull=False)),
         ]  # fmt: skip
