@@ -23,7 +23,10 @@ def tell(narrator: Narrator, agent: SecondAgent) -> JobDetail:
     narrator.say("1. A retry policy: after a lease that expired, again, once. And a queue that uses it.")
     narrator.make_policy(POLICY, POLICY_FILE)
     narrator.make_queue(QUEUE, POLICY)
-    narrator.say(f"2. A second agent joins: executor {NAME} with one node. Jobs keep the other nodes busy.")
+    narrator.say(
+        f"2. A second agent joins: executor {NAME} with one node, tainted so that only this story's job goes there. "
+        "Jobs keep the other nodes busy."
+    )
     agent.start()
     narrator.wait_until(lambda: _is_heard(narrator), otherwise=f"Executor {NAME} was not heard of.")
     busy = _keep_busy(narrator, others)

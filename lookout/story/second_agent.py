@@ -1,5 +1,9 @@
-"""A second agent beside Tack's own: executor `demo` with one small node, which a story starts, kills and removes."""
+"""A second agent beside Tack's own: executor `demo` with one small node, which a story starts, kills and removes.
 
+The node is tainted: no job goes there but the story's, which tolerates it. Nobody else's is lost with the agent.
+"""
+
+import json
 import os
 import shutil
 import signal
@@ -17,6 +21,10 @@ from lookout.story.command_line import CHECKOUT
 NAME = "demo"
 _OWNER = "agent"
 """The person whose token it shows; `tack up` has made it."""
+TAINT = {"key": "story", "value": "lost-agent", "effect": "NoSchedule"}
+"""Of its node; `lost-agent-job.yaml` tolerates it."""
+ONE_NODE = {"TACK__LOCAL__NODES": json.dumps([{"cpu": "200m", "memory": "256Mi", "taints": [TAINT]}])}
+"""What it is told besides the configuration of the Tack it joins."""
 _START_SECONDS = 6.0
 _STOP_SECONDS = (1.0, 6.0)
 
@@ -47,15 +55,13 @@ class SecondAgent:
 
     def start(self) -> None:
         """Start it, or start it again: it finds the runs it had."""
-        one_node = {"NODES": "1", "CPU": "200m", "MEMORY": "256Mi"}
         self._ready.unlink(missing_ok=True)
-        more = {f"TACK__LOCAL__{key}": value for key, value in one_node.items()}
         self._process = spawn(
             self._command,
             log=self._folder / "agent.log",
             env={
                 **self._environment,
-                **more,
+                **ONE_NODE,
                 "PYTHONPATH": str(CHECKOUT),
                 "TACK_READY_FILE": str(self._ready),
             },

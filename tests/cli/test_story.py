@@ -1,18 +1,27 @@
-"""What `tack demo` prints: the commands it really gives, and that somebody changed a policy of the story."""
+"""What `tack demo` prints: the commands it really gives, and that somebody changed a policy of the story.
+
+And of the second agent: only the story's job may go to it.
+"""
 
 import os
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lookout.client import Client
 from lookout.story.command_line import CHECKOUT, CommandLine
 from lookout.story.narrating import Narrator
+from lookout.story.second_agent import ONE_NODE
+from scheduler.agent.config import load_agent_configuration
+from scheduler.jobfile import parse_job_file
+from scheduler.placement.labels import taints_of, tolerations_of, untolerated
 from tests.cli.answers import policy_view
 from tests.cli.small_server import TOKEN, SmallServer
 
 POLICY_FILE = CHECKOUT / "lookout" / "story" / "policy.yaml"
 JOB_FILE = CHECKOUT / "lookout" / "story" / "job.yaml"
+LOST_AGENT_JOB_FILE = CHECKOUT / "lookout" / "story" / "lost-agent-job.yaml"
 JOB = "01m8kv97rd4xeyzbnnzd9ygah7"
 
 
@@ -57,3 +66,11 @@ def test_a_policy_that_is_as_in_its_file_is_only_said_to_be_there(
     server.on("GET retry-policies", {"retryPolicies": [policy_view()]})
     narrator.make_policy("oom-grow", POLICY_FILE)
     assert (told, narrator.broken_by_a_change()) == (["   oom-grow is there already."], "")
+
+
+@pytest.mark.parametrize(("file", "may_go"), [(JOB_FILE, False), (LOST_AGENT_JOB_FILE, True)])
+def test_only_the_job_of_its_story_may_go_to_the_agent_that_is_killed(file: Path, *, may_go: bool) -> None:
+    (node,) = load_agent_configuration(None, ONE_NODE).local_nodes
+    taints = taints_of({"key": each.key, "value": each.value, "effect": each.effect} for each in node.taints)
+    (job,) = parse_job_file(yaml.safe_load(file.read_text())).items
+    assert (untolerated(taints, tolerations_of(job.pod.tolerations)) is None) is may_go
