@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from policies.decision import Verdict
+from scheduler.executors.protocol import KilledBy
 from scheduler.filters.conditions import Match, Scope
 from scheduler.filters.kinds import TAKES, Kind
 from scheduler.states import JobState, RunState, UndecidedBecause
@@ -24,13 +25,15 @@ class FilterField:
     told: str
     """What it is, for the reference."""
     words: tuple[str, ...] = ()
-    """The values there are, of a word."""
+    """The values there are, of a word; of text, those it can be as a whole."""
     can_be_empty: bool = False
     """There may be no value, so `?=` asks something."""
     is_keyed: bool = False
     """The name goes on with a key: annotation.example.com/team."""
     is_search: bool = False
     """Takes one value, by `=` alone."""
+    is_name: bool = False
+    """Its values are names, and none begins with a sign of comparison."""
     scope: Scope = Scope.OWN
     of_failure: bool = False
     """Said of failures: the last run of a job means its last run that failed."""
@@ -84,8 +87,15 @@ class Grammar:
         return self.fields.get((name, scope))
 
 
+_NAMES = (
+    "queue", "namespace", "priorityClass", "executor", "node", "pool", "category", "subcategory", "fingerprint",
+    "policy", "killedBy", "reason",
+)  # fmt: skip
+
+
 def _field(name: str, kind: Kind, label: str, told: str, **more: object) -> FilterField:
-    return FilterField(name=name, kind=kind, label=label, told=told, **more)  # type: ignore[arg-type]
+    is_name = name in _NAMES
+    return FilterField(name=name, kind=kind, label=label, told=told, is_name=is_name, **more)  # type: ignore[arg-type]
 
 
 _OF_JOBS = (
@@ -132,7 +142,8 @@ _OF_RUNS = (
     _field("signal", Kind.WHOLE, "Signal", "the signal that ended it", can_be_empty=True),
     _field("coreSeconds", Kind.NUMBER, "Core-seconds", "reserved cores times seconds of running"),
     _field("memoryPeak", Kind.BYTES, "Memory peak", "the most memory it used", can_be_empty=True),
-    _field("killedBy", Kind.TEXT, "Killed by", "memory, deadline, stop or signal", can_be_empty=True),
+    _field("killedBy", Kind.TEXT, "Killed by", "memory, deadline, stop or signal", can_be_empty=True,
+           words=tuple(cause for cause in KilledBy if cause)),
     _field("retryable", Kind.FLAG, "Retryable", "whether the job went on after the failure", can_be_empty=True),
     _field("undecided", Kind.WORD, "Undecided because", "why no policy decided about its end",
            words=tuple(UndecidedBecause), can_be_empty=True),
@@ -145,7 +156,7 @@ _OF_FAILURES = (
            of_failure=True),
     _field("error", Kind.TEXT, "Error", "the text of the error", can_be_empty=True, of_failure=True),
     _field("reason", Kind.TEXT, "Reason", "OOM, Evicted, DeadlineExceeded or AppError", can_be_empty=True,
-           of_failure=True),
+           words=("OOM", "Evicted", "DeadlineExceeded", "AppError"), of_failure=True),
     _field("fingerprint", Kind.TEXT, "Fingerprint", "what equal errors have in common", can_be_empty=True,
            of_failure=True),
     _field("verdict", Kind.WORD, "Verdict", "what was decided about it", words=tuple(Verdict), can_be_empty=True,

@@ -72,10 +72,9 @@ def read_value(kind: Kind, text: str, words: tuple[str, ...] = ()) -> Value:
     """The value a text means. Raises ValueError for a text that is none."""
     if len(text) > MOST_CHARACTERS:
         raise ValueError(text[:MOST_CHARACTERS])
-    if kind is Kind.WORD:
-        if text.lower() not in words:
-            raise ValueError(text)
-        return text.lower()
+    text = text.lower() if kind is Kind.WORD else text
+    if words and text not in words:
+        raise ValueError(text)
     return _READ[kind](text)
 
 
@@ -130,6 +129,11 @@ def _quantity(parse: Callable[[str], int]) -> Callable[[str], int]:
     return read
 
 
+def meant_age(text: str) -> str:
+    """The age a text without its minus sign may mean, `-12h` for `12h`; empty where it means none."""
+    return f"-{text}" if _AGE.fullmatch(f"-{text}") else ""
+
+
 def _time(text: str) -> datetime | Ago:
     if found := _AGE.fullmatch(text):
         return _ago(int(found[1]) * _UNITS[found[2]])
@@ -169,6 +173,7 @@ def _flag(text: str) -> bool:
 
 _READ: Mapping[Kind, Callable[[str], Value]] = {
     Kind.TEXT: str,
+    Kind.WORD: str,
     Kind.JOB_ID: _job_id,
     Kind.RUN_ID: _run_id,
     Kind.WHOLE: _whole,

@@ -5,9 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
+from policies.fields import suggestion
 from scheduler.filters.conditions import Condition, DecisionFilter, Filter, JobFilter, Match, RunFilter, Scope
 from scheduler.filters.fields import DECISIONS, JOBS, RUNS, FilterField, Grammar
-from scheduler.filters.kinds import Kind, Value, read_value, written_value
+from scheduler.filters.kinds import Kind, Value, meant_age, read_value, written_value
 from scheduler.filters.strange import said_of_strange
 
 MOST_CONDITIONS = 40
@@ -119,6 +120,7 @@ def _conditions(
     for parts in _together(map(_taken_apart, pairs)):
         try:
             if said := _with_values(grammar, parts, from_form=from_form):
+                _refuse_two_signs(grammar, said)
                 found.append(_condition(grammar, said))
         except _Wrong as error:
             problems.append(FilterProblem(field=parts[0].given[:_SHOWN], message=str(error)))
@@ -159,6 +161,17 @@ def _with_values(grammar: Grammar, said: list[_Said], *, from_form: bool) -> lis
     return [part for part in said if part.value]
 
 
+def _refuse_two_signs(grammar: Grammar, said: Iterable[_Said]) -> None:
+    """Raises _Wrong for `queue==nightly` and `exitCode=>128`, where no value begins with what looks like a sign."""
+    for part in said:
+        field, _ = _named(grammar, part.name)
+        signs = "=" if field.is_name else "" if field.kind is Kind.TEXT else "=<>"
+        if rest := part.value.lstrip(signs) if part.value[0] in signs else "":
+            sign = part.value[0] if part.sign == _IS and part.value[0] in "<>" else _written(part.sign)
+            meant = f"{part.name}{sign.removesuffix('=')}={rest}"
+            raise _Wrong(f"{part.name[:_SHOWN]} takes one comparison. Write {meant[: 2 * _SHOWN]}.")
+
+
 def _together(said: Iterable[_Said]) -> Iterator[list[_Said]]:
     """The parameters that make one condition: any of their values."""
     groups: dict[tuple[str, _Sign], list[_Said]] = {}
@@ -171,7 +184,8 @@ def _condition(grammar: Grammar, said: Sequence[_Said]) -> Condition:
     name, sign = said[0].name, said[0].sign
     field, key = _named(grammar, name)
     if sign.match not in field.matches or (sign.negated and not field.can_be_negated(sign.match)):
-        raise _Wrong(f"{name[:_SHOWN]} takes {' '.join(field.signs)}, not {_written(sign)}.")
+        meant = f" Write {name}>={said[0].value[:_SHOWN]}." if field.kind is Kind.TIME and sign == _IS else ""
+        raise _Wrong(f"{name[:_SHOWN]} takes {' '.join(field.signs)}, not {_written(sign)}.{meant}")
     texts = list(dict.fromkeys(part.value for part in said))
     most = 1 if field.is_search or sign.match.is_comparison or sign.match is Match.EXISTS else MOST_VALUES
     if len(texts) > most:
@@ -179,7 +193,8 @@ def _condition(grammar: Grammar, said: Sequence[_Said]) -> Condition:
     if sign.match is Match.EXISTS:
         there = bool(_value(name, Kind.FLAG, "yes or no", texts[0], ()))
         return Condition(field=field.name, key=key, scope=field.scope, match=sign.match, negated=not there)
-    values = (_value(name, field.kind, field.takes, text, field.words) for text in texts)
+    words = field.words if sign.match is Match.EQUALS else ()
+    values = (_value(name, field.kind, field.takes, text, words) for text in texts)
     return Condition(
         field=field.name,
         key=key,
@@ -197,7 +212,14 @@ def _value(name: str, kind: Kind, takes: str, text: str, words: tuple[str, ...])
         return read_value(kind, text, words)
     except (ValueError, OverflowError) as error:
         takes = takes.removeprefix("one of ")
-        raise _Wrong(f"{name[:_SHOWN]} takes {takes}; '{text[:_SHOWN]}' is none.") from error
+        meant = _meant(kind, text, words)
+        raise _Wrong(f"{name[:_SHOWN]} takes {takes}; '{text[:_SHOWN]}' is none.{meant}") from error
+
+
+def _meant(kind: Kind, text: str, words: tuple[str, ...]) -> str:
+    """The question what may be meant by a text that is no value, after a blank; empty where nothing is near."""
+    near = meant_age(text) if kind is Kind.TIME else ""
+    return f" Did you mean {near}?" if near else suggestion(text, words)
 
 
 def _named(grammar: Grammar, name: str) -> tuple[FilterField, str]:

@@ -5,6 +5,12 @@ from scheduler.filters.conditions import Scope
 from scheduler.filters.fields import Grammar
 
 _SHOWN = 60
+_IDS = {
+    ("jobs", "jobid"): "id", ("runs", "jobid"): "job", ("decisions", "jobid"): "job", ("runs", "runid"): "id",
+    ("decisions", "runid"): "run",
+}  # fmt: skip
+_IN_ANSWERS = {"runcount": "runs", "endedat": "finished", "memorypeakbytes": "memoryPeak"}
+"""Fields of answers whose filters have names far from theirs."""
 
 
 def said_of_strange(grammar: Grammar, name: str) -> str:
@@ -23,7 +29,10 @@ def said_of_strange(grammar: Grammar, name: str) -> str:
 
 def _meant(grammar: Grammar, name: str, head: str) -> str:
     fields = grammar.fields.values()
-    near = nearest(name, [field.asked_as for field in fields if not field.is_keyed])
+    key = name.casefold()
+    answered = _IDS.get((grammar.things, key)) or _IN_ANSWERS.get(key, "")
+    near = answered if grammar.field(answered) else ""
+    near = near or nearest(name, [field.asked_as for field in fields if not field.is_keyed])
     if not near and (bare := nearest(head, [field.name for field in fields])):
         near = _spelled(grammar, bare, " or ")
     return f"Did you mean {near}?" if near else ""

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from scheduler.client_events import CAUSES
 from scheduler.filters import DECISIONS, JOBS, MOST_CONDITIONS, MOST_VALUES, FilterField, Scope, job_filter_of
 from scheduler.filters.orders import SORTS
 from tests.docs.reading import REFERENCE, rows, text_of
@@ -39,6 +40,13 @@ def test_every_field_of_runs_is_there_with_what_it_takes(after: str, failures: b
     fields = [field for field in JOBS.fields.values() if field.scope is Scope.ANY]
     expected = [field for field in fields if field.of_failure == failures]
     assert rows(FILTERS, after=after) == _rows(expected, scoped=False)
+
+
+def test_every_word_is_there() -> None:
+    words = {field.name: field.words for field in JOBS.fields.values() if field.words}
+    found = {row[0].strip("`"): row[1] for row in rows(FILTERS, after="## Words")}
+    assert found == {name: ", ".join(f"`{word}`" for word in said) for name, said in words.items()}
+    assert set(words["reason"]) == set(CAUSES)
 
 
 def test_every_order_is_there() -> None:

@@ -95,6 +95,18 @@ def test_an_address_is_a_filter(asked: str, expected: list[Condition]) -> None:
         ("finished?=maybe", "finished?", "finished takes yes or no; 'maybe' is none."),
         ("queue?=yes", "queue?", "queue takes = ^= *= != !^= !*=, not ?="),
         ("retryable.any=perhaps", "retryable.any", "retryable.any takes yes or no;"),
+        ("queue==nightly", "queue", "queue takes one comparison. Write queue=nightly."),
+        ("queue!==nightly", "queue!", "queue takes one comparison. Write queue!=nightly."),
+        ("state==failed", "state", "state takes one comparison. Write state=failed."),
+        ("exitCode.any=>128", "exitCode.any", "exitCode.any takes one comparison. Write exitCode.any>=128."),
+        ("priority>==5", "priority>", "priority takes one comparison. Write priority>=5."),
+        ("state=faild", "state", "'faild' is none. Did you mean failed?"),
+        ("killedBy.any=dedline", "killedBy.any",
+         "killedBy.any takes memory, deadline, stop, signal; 'dedline' is none. Did you mean deadline?"),
+        ("reason.last=oom", "reason.last", "'oom' is none. Did you mean OOM?"),
+        ("reason.last!=timeout", "reason.last!", "reason.last takes OOM, Evicted, DeadlineExceeded, AppError; 'timeout'"),
+        ("submitted=-12h", "submitted", "submitted takes > >= < <=, not =. Write submitted>=-12h."),
+        ("submitted>12h", "submitted", "'12h' is none. Did you mean -12h?"),
         ("priority>=1&priority>=2", "priority>", "priority takes at most 1 value."),
         ("text=a&text=b", "text", "text takes at most 1 value."),
         ("queue=%00", "queue", "queue holds a character that no name can hold."),
@@ -133,7 +145,9 @@ def test_runs_and_decisions_are_asked_about_themselves() -> None:
 
 def _values(kind: Kind, words: tuple[str, ...]) -> st.SearchStrategy[str]:
     strategies = {
-        Kind.TEXT: texts.filter(lambda text: text.strip() and text.isprintable() and len(text) < 1_000),
+        Kind.TEXT: texts.filter(
+            lambda text: text.strip()[:1] not in ("", "=") and text.isprintable() and len(text) < 1_000
+        ),
         Kind.WORD: st.sampled_from(words or ("none",)),
         Kind.JOB_ID: st.just(JOB),
         Kind.RUN_ID: st.uuids().map(str),
@@ -145,7 +159,14 @@ def _values(kind: Kind, words: tuple[str, ...]) -> st.SearchStrategy[str]:
         | st.integers(0, 10_000).map(lambda number: f"-{number}h"),
         Kind.FLAG: st.sampled_from(["yes", "no", "TRUE"]),
     }
-    return strategies[kind]
+    return st.sampled_from(words) if words and kind is not Kind.FLAG else strategies[kind]
+
+
+@pytest.mark.parametrize("asked", ["error.any==x", "annotation.a==b", "jobSet==x", "killedBy.any^=dead"])
+def test_text_that_may_begin_with_a_sign_is_taken_as_it_is(asked: str) -> None:
+    name, _, value = asked.partition("=")
+    (condition,) = job_filter_of([(name, value)])
+    assert condition.values == (value,)
 
 
 @st.composite
