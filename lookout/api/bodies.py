@@ -22,6 +22,7 @@ MOST_JOB_FILE_BYTES = 16 * 1024 * 1024
 MOST_REPORT_BYTES = 32 * 1024 * 1024
 LONGEST_NUMBER = 40
 """Digits of a number in an address that is still read as one."""
+_FLAGS = {"true": True, "yes": True, "1": True, "": True, "false": False, "no": False, "0": False}
 
 
 class BodyTooLarge(Exception):
@@ -117,7 +118,7 @@ def _parameter(field: Field, values: list[str]) -> Any:
         return values
     (text,) = values
     if kind is bool:
-        return {"true": True, "1": True, "": True, "false": False, "0": False}.get(text.lower(), text)
+        return _FLAGS.get(text.lower(), text)
     if kind is int and _is_number(text):
         return int(text)
     return text

@@ -11,8 +11,9 @@ from rest_framework.throttling import UserRateThrottle
 from rest_framework.views import APIView
 
 from lookout.api.bodies import parameters_of, query_of
-from lookout.api.shapes import AtMost, Named, encode, fields_of
+from lookout.api.shapes import AtMost, FromOne, Named, encode, fields_of
 from lookout.filters import pairs_in
+from policies.fields import nearest
 from policies.problems import DocumentInvalid, Problem
 from scheduler.filters import Filter, Grammar, Order, Pair, order_of
 from scheduler.queries.counting import Total
@@ -23,7 +24,7 @@ from scheduler.queries.keyset import MAX_LIMIT
 class ListQuery:
     """Which part of the list, and how."""
 
-    limit: Annotated[int, AtMost(MAX_LIMIT)] = 100
+    limit: Annotated[int, FromOne(MAX_LIMIT)] = 100
     cursor: Annotated[str, AtMost(16_000)] = ""
     """`next` of the page before. It belongs to the filters and the order it came from."""
     sort: Annotated[str, AtMost(200)] = ""
@@ -119,9 +120,19 @@ def chosen_fields(text: str, view: type[Any]) -> Sequence[str]:
     chosen = [name.strip() for name in text.split(",") if name.strip()]
     strange = [name for name in chosen if name not in known]
     if strange:
-        message = f"takes {', '.join(known)}; '{strange[0][:60]}' is none."
-        raise DocumentInvalid([Problem(path="fields", message=message, code="invalid")])
+        raise DocumentInvalid([Problem(path="fields", message=_said_of(strange[0], known), code="invalid")])
     return chosen
+
+
+def _said_of(name: str, known: Sequence[str]) -> str:
+    """A sentence about a name that is no field of an answer."""
+    whole = name.partition(".")[0]
+    if whole != name and whole in known:
+        return f"takes whole fields: write {whole}, not '{name[:60]}'."
+    ends = (each for each in known if each.casefold().endswith(name.casefold()))
+    near = nearest(name, known) or next(ends, "")
+    meant = f" Did you mean {near}?" if near else ""
+    return f"takes {', '.join(known)}; '{name[:60]}' is none.{meant}"
 
 
 def only(views: Collection[Any], fields: Sequence[str]) -> list[Any]:

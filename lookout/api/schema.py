@@ -19,6 +19,7 @@ from lookout.api.errors import Refusal
 from lookout.api.filter_schema import filter_parameters
 from lookout.api.shapes import (
     Field,
+    FromOne,
     Shaped,
     bound_of,
     encode,
@@ -138,7 +139,8 @@ def schema_of(kind: Any, field: Field | None = None, *, found: list[type[Any]] |
     shaped = next((mark.shape for mark in marks if isinstance(mark, Shaped)), None)
     schema = _schema_of_kind(shaped or kind, found)
     most = bound_of(marks)
-    return schema if most is None else schema | {_BOUND[schema["type"]]: most}
+    least = {"minimum": 1} if any(isinstance(mark, FromOne) for mark in marks) else {}
+    return schema if most is None else schema | {_BOUND[schema["type"]]: most} | least
 
 
 def _schema_of_kind(kind: Any, found: list[type[Any]] | None) -> Schema:

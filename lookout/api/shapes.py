@@ -40,6 +40,11 @@ class AtMost:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class FromOne(AtMost):
+    """The largest whole number, where 0 makes no sense: so many at a time."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Shaped:
     """For the description only: an object that others read and check looks like this shape."""
 
@@ -72,6 +77,11 @@ class Field:
     def bound(self) -> int | None:
         """The bound that was set for this field."""
         return bound_of(self.marks)
+
+    @property
+    def from_one(self) -> int | None:
+        """The largest number, where the least is 1."""
+        return next((mark.most for mark in self.marks if isinstance(mark, FromOne)), None)
 
     @property
     def is_left_out(self) -> bool:
@@ -267,11 +277,15 @@ class _Reader:
         for field in fields_of(shape):
             at = f"{path}.{field.wire_name}" if path else field.wire_name
             if field.name in given:
-                bound = self._bounds.get(field.name, field.bound)
-                values[field.name] = self.value(field.type, given[field.name], at, bound)
+                values[field.name] = self._of_field(field, given[field.name], at)
             elif field.required:
                 self.refuse(at, f"Is required: {_takes(field.type)}.", "missing")
         return _NOTHING if self.problems else shape(**values)
+
+    def _of_field(self, field: Field, sent: object, path: str) -> Any:
+        if (most := field.from_one) and type(sent) is int and not 1 <= sent <= most:
+            return self.refuse(path, f"Takes a whole number from 1 to {most:,}.")
+        return self.value(field.type, sent, path, self._bounds.get(field.name, field.bound))
 
     def _by_name(self, shape: type[Any], sent: Mapping[Any, object], path: str) -> dict[str, object]:
         known = _fields_by_name(shape)
@@ -406,7 +420,7 @@ def _whole(sent: object, most: int | None) -> int:
     most = LARGEST if most is None else most
     least = -most - 1 if most == SIGNED_32 else 0
     if not least <= sent <= most:
-        raise ValueError(f"Takes a whole number from {least} to {most}.")
+        raise ValueError(f"Takes a whole number from {least:,} to {most:,}.")
     return sent
 
 
@@ -415,7 +429,7 @@ def _number(sent: object, most: int | None) -> float:
         raise ValueError(f"Takes a number, not {_kind(sent)}.")
     most = LARGEST if most is None else most
     if not 0 <= sent <= most:
-        raise ValueError(f"Takes a number from 0 to {most}.")
+        raise ValueError(f"Takes a number from 0 to {most:,}.")
     return float(sent)
 
 

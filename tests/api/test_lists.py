@@ -60,8 +60,28 @@ def test_a_total_is_there_when_it_was_asked_for(rita: Caller) -> None:
     assert "total" not in rita.get("v1/jobs").body
     asked = {"count": "true", "limit": "1", "queue": "nightly"}
     assert rita.get("v1/jobs", asked).body["total"] == {"count": 7, "exact": True}
-    runs = rita.get("v1/runs", {"count": "true"}).body
+    runs = rita.get("v1/runs", {"count": "yes"}).body
     assert runs["total"] == {"count": len(runs["runs"]), "exact": True}
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"limit": "0"}, "Takes a whole number from 1 to 1,000."),
+        ({"limit": "-1"}, "Takes a whole number from 1 to 1,000."),
+        ({"limit": "5000"}, "Takes a whole number from 1 to 1,000."),
+        ({"count": "perhaps"}, "Takes true or false, not text."),
+        ({"fields": "id"}, "Did you mean jobId?"),
+        ({"fields": "jobid"}, "Did you mean jobId?"),
+        ({"fields": "lastRun.exitCode"}, "takes whole fields: write lastRun, not 'lastRun.exitCode'."),
+    ],
+)
+def test_what_is_asked_beside_filters_is_told_where_it_is_none(
+    rita: Caller, asked: dict[str, str], message: str
+) -> None:
+    (problem,) = rita.get("v1/jobs", asked).body["error"]["problems"]
+    assert problem["path"] in asked
+    assert problem["message"].endswith(message)
 
 
 @pytest.mark.parametrize("path", ["jobs", "runs", "decisions"])

@@ -11,7 +11,7 @@ from lookout.api.bodies import parameters_of, query_of
 from lookout.api.endpoint import Endpoint, answer
 from lookout.api.lists import HistoryRate
 from lookout.api.schema import described
-from lookout.api.shapes import AtMost, fields_of
+from lookout.api.shapes import AtMost, FromOne, fields_of
 from lookout.api.v1 import examples
 from lookout.api.v1.statistic_views import (
     FailureDayList,
@@ -55,7 +55,7 @@ class JobGroupsQuery:
     by: Annotated[str, AtMost(2_000)]
     """One to four, with commas between, of queue, namespace, jobSet, state; executor, node, pool of the last run;
     category, subcategory of the last failure; verdict, policy of the decision about it; annotation.KEY."""
-    limit: Annotated[int, AtMost(MOST_GROUPS)] = 100
+    limit: Annotated[int, FromOne(MOST_GROUPS)] = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +77,7 @@ class HeatMapQuery:
     since: Annotated[str, AtMost(60)] = "-7d"
     """A time, a day, or an age; one in days or weeks begins with a whole day in UTC. Empty: from the beginning."""
     until: Annotated[str, AtMost(60)] = ""
-    limit: Annotated[int, AtMost(MOST_ROWS)] = 50
+    limit: Annotated[int, FromOne(MOST_ROWS)] = 50
     """Rows; what does not come into them is one more."""
 
 
@@ -88,7 +88,7 @@ class FailureGroupsQuery:
     since: Annotated[str, AtMost(60)] = "-7d"
     """A time, a day, or an age; one in days or weeks begins with a whole day in UTC. Empty: from the beginning."""
     until: Annotated[str, AtMost(60)] = ""
-    limit: Annotated[int, AtMost(MOST_FAILURE_GROUPS)] = 50
+    limit: Annotated[int, FromOne(MOST_FAILURE_GROUPS)] = 50
 
 
 class _Statistics(Endpoint):
@@ -209,16 +209,22 @@ def _asked[Q](request: Request, shape: type[Q]) -> tuple[Q, list[Pair]]:
 
 
 def _span(query: Any) -> Span:
-    return Span(since=_moment(query.since, "since"), until=_moment(query.until, "until"))
+    """Raises Invalid, also for a span that ends before it begins: in it there is nothing."""
+    since, until = _moment(query.since, "since"), _moment(query.until, "until")
+    if since and until and until <= since:
+        message = f"until takes a time after since, which is {since:%Y-%m-%dT%H:%M:%SZ}; it is {until:%Y-%m-%dT%H:%M:%SZ}."
+        raise Invalid(message, path="until")
+    return Span(since=since, until=until)
 
 
-def _moment(text: str, path: str) -> Any:
+def _moment(text: str, path: str) -> datetime | None:
     if not text:
         return None
     try:
         value = read_value(Kind.TIME, text)
     except ValueError as error:
         raise Invalid(f"{path} takes {TAKES[Kind.TIME]}.", path=path) from error
+    assert isinstance(value, Ago | datetime)
     return _before_now(value, text) if isinstance(value, Ago) else value
 
 
