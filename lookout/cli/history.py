@@ -1,28 +1,17 @@
 """`get jobs`, `get runs`, `get failures`: what a filter means, as a table or for programs."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import click
-from rich.text import Text
 
 from lookout.cli import words
-from lookout.cli.printing import (
-    NONE,
-    age,
-    console,
-    plain,
-    print_as,
-    print_json_line,
-    say,
-    span,
-    state_text,
-    table,
-)
-from lookout.client import Client, Filters, Job, Run, filters_in
+from lookout.cli.lists import FAILURES, JOBS, RUNS, Kind, print_list
+from lookout.cli.printing import plain, print_as, print_json_line, say
+from lookout.client import Filters, Job, Run, filters_in
 
 JOB_STATES = (
     "queued", "leased", "pending", "running", "cancelling", "succeeded", "failed", "cancelled", "preempted",
@@ -33,22 +22,6 @@ FAILED = ("failed", "lease_expired")
 SHOWN = 50
 """So many, unless told otherwise."""
 FORMS = ("table", "json", "jsonl", "csv", "yaml")
-_LONGEST_ERROR = 80
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind[T: (Job, Run)]:
-    """What can be listed."""
-
-    things: str
-    """In the API."""
-    said: str
-    """To people."""
-    find: Callable[[Client, Filters, str, int | None], Iterator[T]]
-    headings: tuple[str, ...]
-    row: Callable[[T], list[str | Text]]
-    whole: tuple[str, ...]
-    """Columns that are never cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,74 +32,6 @@ class Asked:
     sort: str
     limit: int | None
     form: str
-
-
-def _job_row(job: Job) -> list[str | Text]:
-    category = str(job.last_failure) if job.last_failure else NONE
-    return [
-        job.job_id,
-        job.queue,
-        job.job_set_id,
-        state_text(job.state),
-        str(job.run_count),
-        category,
-        age(job.submitted_at),
-    ]
-
-
-def _run_row(run: Run) -> list[str | Text]:
-    took = span(run.ended_at - run.started_at) if run.started_at and run.ended_at else NONE
-    exit_code = NONE if run.exit_code is None else str(run.exit_code)
-    return [
-        run.job_id,
-        str(run.number),
-        state_text(run.state),
-        run.node,
-        str(run.failure or NONE),
-        exit_code,
-        took,
-        age(run.leased_at),
-    ]
-
-
-def _failure_row(run: Run) -> list[str | Text]:
-    message = run.error.message if run.error else ""
-    first = next(iter(message.splitlines()), "")
-    return [
-        age(run.ended_at),
-        run.job_id,
-        str(run.number),
-        run.node,
-        str(run.failure or NONE),
-        run.decision.verdict if run.decision else NONE,
-        first if len(first) <= _LONGEST_ERROR else f"{first[:_LONGEST_ERROR]}…",
-    ]
-
-
-JOBS = Kind(
-    things="jobs",
-    said="jobs",
-    find=lambda tack, filters, sort, limit: tack.find_jobs(filters, sort=sort, limit=limit),
-    headings=("JOB", "QUEUE", "JOB SET", "STATE", "RUNS", "CATEGORY", "AGE"),
-    row=_job_row,
-    whole=("JOB", "STATE", "RUNS", "AGE"),
-)
-RUNS = Kind(
-    things="runs",
-    said="runs",
-    find=lambda tack, filters, sort, limit: tack.find_runs(filters, sort=sort, limit=limit),
-    headings=("JOB", "RUN", "STATE", "NODE", "CATEGORY", "EXIT", "TOOK", "AGE"),
-    row=_run_row,
-    whole=("JOB", "RUN", "STATE", "EXIT", "TOOK", "AGE"),
-)
-FAILURES = Kind(
-    things="runs",
-    said="failures",
-    find=RUNS.find,
-    headings=("AGE", "JOB", "RUN", "NODE", "CATEGORY", "VERDICT", "ERROR"),
-    row=_failure_row,
-    whole=("AGE", "JOB", "RUN", "VERDICT"),
-)
 
 
 def _listing(order: str, *, otherwise: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -230,19 +135,12 @@ def _show[T: (Job, Run)](kind: Kind[T], asked: Asked) -> None:
     found = list(islice(kind.find(words.client(), asked.filters, asked.sort, limit + 1), limit + 1))
     shown = found[:limit]
     if asked.form == "table":
-        _print_table(kind, shown)
+        print_list(kind, shown)
     else:
         print_as(asked.form, {kind.things: [each.json for each in shown]})
     if len(found) > limit:
         these = "this one" if limit == 1 else f"these {limit:,}"
         say(f"There are more than {these}: --limit shows more, filters fewer.", err=True)
-
-
-def _print_table[T: (Job, Run)](kind: Kind[T], shown: Sequence[T]) -> None:
-    if not shown:
-        click.echo(f"No {kind.said}.", err=True)
-        return
-    console().print(table(kind.headings, [kind.row(each) for each in shown], whole=kind.whole))
 
 
 def _print_export[T: (Job, Run)](kind: Kind[T], asked: Asked) -> None:

@@ -49,6 +49,8 @@ def _facts_of(job: JobDetail) -> Iterator[tuple[str, str | Text]]:
     yield "Job", job.job_id
     yield "Queue", job.queue
     yield "Job set", job.job_set_id
+    if job.client_id:
+        yield "Client id", job.client_id
     yield "Owner", job.owner or NONE
     yield (
         "State",
@@ -68,6 +70,8 @@ def _facts_of(job: JobDetail) -> Iterator[tuple[str, str | Text]]:
         yield "Preemption asked by", _asked(job.preempt_user, job.preempt_reason)
     for name, value in job.annotations.items():
         yield "Annotation", f"{name}={value}"
+    for name, value in job.labels.items():
+        yield "Label", f"{name}={value}"
 
 
 def _asked(user: str, reason: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import yaml
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -36,6 +37,9 @@ STATE_STYLES = {
 }
 NONE = "-"
 _WIDE_ENOUGH = 10_000
+_GAP = 2
+"""Between two columns."""
+_COMMON_NAME = 16
 
 
 class _Dumper(yaml.SafeDumper):
@@ -101,15 +105,59 @@ def console() -> Console:
 
 
 def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str | Text]], *, whole: Sequence[str] = ()
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    whole: Sequence[str] = (),
+    widths: Mapping[str, int] | None = None,
+    one_line: bool = False,
 ) -> Table:
-    """A table without lines. Columns named in `whole` are never broken or cut."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    """A table without lines. Columns named in `whole` are never broken; others are where they must be, or are cut
+    where each row is to be `one_line`. `widths` are those of `fitting`.
+    """
+    made = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for heading in headings:
-        made.add_column(heading, no_wrap=heading in whole, overflow="fold")
+        made.add_column(
+            heading,
+            no_wrap=one_line or heading in whole,
+            overflow="ellipsis" if one_line else "fold",
+            width=(widths or {}).get(heading),
+            min_width=len(heading),
+        )
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row))
     return made
+
+
+def fitting(
+    columns: Mapping[str, Sequence[str | Text]],
+    *,
+    whole: Sequence[str],
+    gives_way: Sequence[str],
+    width: int,
+) -> dict[str, int]:
+    """The columns that there is room for in `width`, each with its own: of those that give way the first go first.
+
+    Columns that are not `whole` may be narrower than their cells, but not than a name of common length.
+    """
+    wanted = {
+        name: max(len(name), *(cell_len(str(cell)) for cell in cells)) for name, cells in columns.items()
+    }
+    found = {
+        name: wide if name in whole else min(wide, max(len(name), _COMMON_NAME))
+        for name, wide in wanted.items()
+    }
+    for spared in gives_way:
+        if _room(found, width) < 0:
+            del found[spared]
+    for name in found:
+        found[name] += min(max(_room(found, width), 0), wanted[name] - found[name])
+    return found
+
+
+def _room(widths: Mapping[str, int], width: int) -> int:
+    """What is left of `width`; less than nothing where it is too little."""
+    return width - sum(widths.values()) - _GAP * (len(widths) - 1)
 
 
 def state_text(state: str) -> Text:

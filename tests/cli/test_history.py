@@ -1,8 +1,10 @@
 """`tack get jobs`, `get runs`, `get failures`: filters as in the address, for people and for programs."""
 
 import json
+import sys
 from typing import Any
 
+import click
 import pytest
 import yaml
 
@@ -82,15 +84,54 @@ def test_get_runs_prints_a_table(server: SmallServer, tack: Tack) -> None:
 
 
 def test_get_failures_asks_for_runs_that_failed_the_last_first(server: SmallServer, tack: Tack) -> None:
-    server.on("GET runs", {"runs": [failed_run()], "next": None})
+    server.on("GET runs", {"runs": [failed_run(queue="nightly", jobSetId="report")], "next": None})
     heading, line = tack("get", "failures", "queue=nightly", "finished>=-12h").out.splitlines()
-    assert heading.split() == ["AGE", "JOB", "RUN", "NODE", "CATEGORY", "VERDICT", "ERROR"]
-    assert line.split()[1:6] == [JOB_ID, "1", "local-1", "oom", "retry"]
+    assert heading.split() == [
+        "AGE", "JOB", "RUN", "QUEUE", "JOB", "SET", "NODE", "CATEGORY", "EXIT", "VERDICT", "ERROR",
+    ]  # fmt: skip
+    assert line.split()[1:9] == [JOB_ID, "1", "nightly", "report", "local-1", "oom", "137", "retry"]
     assert "Container main failed" in line
     assert server.asked[-1].query == {
         "state": ["failed", "lease_expired"], "queue": ["nightly"], "finished>": ["-12h"], "sort": ["-finished"],
         "limit": ["51"],
     }  # fmt: skip
+
+
+LONG_ERROR = f"Container main failed with exit code 7 because Error: {'no such file or folder ' * 9}/the/end"
+
+
+def a_failure(**changes: Any) -> dict[str, Any]:
+    """Of a lost disk, whose error has more to say than a line of a terminal can hold."""
+    error = {"message": f"{LONG_ERROR}\nand more", "reason": "Error", "containers": []}
+    return failed_run(category="internal", subcategory="lease-expired", error=error) | changes
+
+
+def test_programs_get_the_first_line_of_an_error_whole(server: SmallServer, tack: Tack) -> None:
+    server.on("GET runs", {"runs": [a_failure()], "next": None})
+    assert tack("get", "failures").out.splitlines()[1].endswith(LONG_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("columns", "headings"),
+    [
+        (60, "AGE JOB CATEGORY"),
+        (80, "AGE JOB RUN NODE CATEGORY EXIT"),
+        (120, "AGE JOB RUN QUEUE JOB SET NODE CATEGORY EXIT VERDICT"),
+    ],
+)
+def test_a_terminal_gets_the_columns_of_failures_it_has_room_for_with_the_error_beneath(
+    server: SmallServer, tack: Tack, monkeypatch: pytest.MonkeyPatch, columns: int, headings: str
+) -> None:
+    server.on(
+        "GET runs", {"runs": [a_failure(endedAt="2026-03-01T12:00:00Z"), a_failure(error=None)], "next": None}
+    )
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    said = click.unstyle(tack("get", "failures").out).splitlines()
+    assert " ".join(said[0].split()) == headings
+    assert all("internal/lease-expired" in line for line in (said[1], said[3]))
+    assert said[2].startswith("  no such file or folder") and said[2].endswith("…")
+    assert [len(line) <= columns for line in said] == [True] * 4
 
 
 @pytest.mark.parametrize(("word", "things"), [("jobs", "jobs"), ("runs", "runs"), ("failures", "runs")])

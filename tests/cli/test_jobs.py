@@ -121,9 +121,12 @@ def test_a_job_file_is_not_created_but_told_how_to_submit_it(tack: Tack, job_fil
 
 def test_get_job_tells_the_whole_story(server: SmallServer, tack: Tack) -> None:
     second = run_view(2, undecidedBecause=None, memoryLimitBytes=128 * 1024 * 1024)
-    server.on(f"GET jobs/{JOB_ID}", job_view() | {"spec": {}, "runs": [failed_run(), second]})
+    job = job_view(clientId="night-7", annotations={"a/b": "c"}, labels={"team": "render"})
+    server.on(f"GET jobs/{JOB_ID}", job | {"spec": {}, "runs": [failed_run(), second]})
     out = tack("get", "job", JOB_ID).out
     assert "128Mi (submitted with 64Mi)" in out
+    facts = [" ".join(line.split()) for line in out.splitlines()]
+    assert {"Client id night-7", "Annotation a/b=c", "Label team=render"} <= set(facts)
     lines = [line.split() for line in out.splitlines()]
     heading = lines.index(
         ["RUN", "STATE", "NODE", "STARTED", "TOOK", "EXIT", "CATEGORY", "RETRYABLE", "MEMORY", "PEAK"]
