@@ -38,7 +38,8 @@ from lookout.wire.errors import (
     UnexpectedAnswer,
     Unsendable,
 )
-from lookout.wire.history import Filters, History, filters_in, filters_of_address
+from lookout.wire.filters import Filters, FilterValue, filters_in, filters_of_address
+from lookout.wire.history import History
 from lookout.wire.life import Cancelled, JobSelection, LifeOfJobs, Preempting, Reprioritized
 from lookout.wire.segments import segment as _segment
 from lookout.wire.statistics import (
@@ -81,6 +82,7 @@ __all__ = [
     "Failure",
     "FailureDay",
     "FailureGroups",
+    "FilterValue",
     "Filters",
     "HeatMap",
     "Identity",

@@ -1,7 +1,7 @@
 """`get jobs`, `get runs`, `get failures`: what a filter means, as a table or for programs."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -9,16 +9,11 @@ from typing import Any
 import click
 
 from lookout.cli import words
+from lookout.cli.filters import FAILED, JOB_SORTS, RUN_SORTS, RUN_STATES, Option, of_jobs, of_runs, wanted
 from lookout.cli.lists import FAILURES, JOBS, RUNS, Kind, print_list
 from lookout.cli.printing import plain, print_as, print_json_line, say
-from lookout.client import Filters, Job, Run, filters_in
+from lookout.client import Filters, Job, Run
 
-JOB_STATES = (
-    "queued", "leased", "pending", "running", "cancelling", "succeeded", "failed", "cancelled", "preempted",
-    "rejected",
-)  # fmt: skip
-FAILED = ("failed", "lease_expired")
-"""States of runs that failed."""
 SHOWN = 50
 """So many, unless told otherwise."""
 FORMS = ("table", "json", "jsonl", "csv", "yaml")
@@ -34,8 +29,8 @@ class Asked:
     form: str
 
 
-def _listing(order: str, *, otherwise: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The filters of the address, and how they are answered. `order` is one that may be asked for."""
+def _listing(keys: Sequence[str], example: str, *, otherwise: str) -> Option:
+    """The filters of the address, and how they are answered. `keys` are what can be sorted by."""
 
     def listing(command: Callable[..., None]) -> Callable[..., None]:
         options = [
@@ -44,7 +39,7 @@ def _listing(order: str, *, otherwise: str) -> Callable[[Callable[..., None]], C
                 "--sort",
                 default="",
                 metavar="KEYS",
-                help=f"In an order such as {order}. [default: {otherwise}]",
+                help=f"By one or two of {', '.join(keys)}, - before one for the other way: {example}. [default: {otherwise}]",
             ),
             click.option(
                 "--limit",
@@ -60,71 +55,42 @@ def _listing(order: str, *, otherwise: str) -> Callable[[Callable[..., None]], C
     return listing
 
 
-_NAMES = {"job_set": "jobSet", "category_any": "category.any", "category_last": "category.last"}
-"""Options whose filter has another name."""
-
-
-def _named(command: Callable[..., None]) -> Callable[..., None]:
-    """Options for what is asked most."""
-    options = [
-        click.option("--queue", multiple=True, metavar="NAME", help="In this queue."),
-        click.option("--state", multiple=True, type=click.Choice(JOB_STATES), help="In this state."),
-        click.option("--job-set", multiple=True, metavar="ID", help="Of this job set."),
-        click.option(
-            "--category-any",
-            multiple=True,
-            metavar="CATEGORY",
-            help="It failed of it at some time: oom, or oom/limit.",
-        ),
-        click.option(
-            "--category-last",
-            multiple=True,
-            metavar="CATEGORY",
-            help="The last failure was of it.",
-        ),
-        click.option("--text", default="", metavar="TEXT", help="In the name of the job set or the owner."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @words.get.command("jobs")
-@_listing("queue,-submitted", otherwise="newest first")
-@_named
+@_listing(JOB_SORTS, "queue,-submitted", otherwise="newest first")
+@of_jobs
 def jobs_command(filters: tuple[str, ...], sort: str, limit: int | None, form: str, **named: Any) -> None:
     """Show jobs, newest first.
 
     A FILTER is a field and what it shall be, as in the address of the jobs page: queue=nightly 'retries>1'
-    'node.last!=gpu-07'. Repeated, either value will do.
+    'node.last!=gpu-07', or several in one: 'queue=nightly&state=failed'. Repeated, either value will do.
+    docs/reference/filters.md lists them all.
     """
-    wanted = filters_in(filters)
-    for option, values in named.items():
-        given = [values] if isinstance(values, str) else list(values)
-        if any(given):
-            wanted.setdefault(_NAMES.get(option, option), []).extend(given)
-    _show(JOBS, Asked(filters=wanted, sort=sort, limit=limit, form=form))
+    _show(JOBS, Asked(filters=wanted(filters, named), sort=sort, limit=limit, form=form))
 
 
 @words.get.command("runs")
-@_listing("node,-coreSeconds", otherwise="newest first")
-def runs_command(filters: tuple[str, ...], sort: str, limit: int | None, form: str) -> None:
+@_listing(RUN_SORTS, "node,-coreSeconds", otherwise="newest first")
+@of_runs(RUN_STATES)
+def runs_command(filters: tuple[str, ...], sort: str, limit: int | None, form: str, **named: Any) -> None:
     """Show runs, newest first.
 
     A FILTER is a field of a run and what it shall be: node=gpu-07 'exitCode>128' job=ID.
+    docs/reference/filters.md lists them all.
     """
-    _show(RUNS, Asked(filters=filters_in(filters), sort=sort, limit=limit, form=form))
+    _show(RUNS, Asked(filters=wanted(filters, named), sort=sort, limit=limit, form=form))
 
 
 @words.get.command("failures")
-@_listing("node,-finished", otherwise="the last first")
-def failures_command(filters: tuple[str, ...], sort: str, limit: int | None, form: str) -> None:
+@_listing(RUN_SORTS, "node,-finished", otherwise="the last first")
+@of_runs(FAILED)
+def failures_command(filters: tuple[str, ...], sort: str, limit: int | None, form: str, **named: Any) -> None:
     """Show runs that failed, the last first.
 
     A FILTER is a field of a run and what it shall be: queue=nightly category=oom 'finished>=-12h'.
+    docs/reference/filters.md lists them all.
     """
-    wanted = {"state": list(FAILED), **filters_in(filters)}
-    _show(FAILURES, Asked(filters=wanted, sort=sort or "-finished", limit=limit, form=form))
+    asked = {"state": list(FAILED), **wanted(filters, named)}
+    _show(FAILURES, Asked(filters=asked, sort=sort or "-finished", limit=limit, form=form))
 
 
 def _show[T: (Job, Run)](kind: Kind[T], asked: Asked) -> None:

@@ -6,14 +6,15 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from lookout.wire.connection import Connection
-from lookout.wire.history import Filters, as_query
+from lookout.wire.filters import Filters, as_query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSelection:
     """Jobs of a queue, with a run on an executor, or of filters. All that is named must hold.
 
-    Raises ValueError for a filter without a value, which would mean more jobs than it says.
+    Raises ValueError for a filter without a value, which would mean more jobs than it says, and Unsendable for what is
+    no filter.
     """
 
     queue: str = ""
@@ -25,7 +26,7 @@ class JobSelection:
     filters: Filters = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises ValueError."""
+        """Raises ValueError and Unsendable."""
         for name, values in as_query(self.filters).items():
             if not values:
                 raise ValueError(f"The filter {name} has no value.")

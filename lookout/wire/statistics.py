@@ -6,9 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from lookout.wire.connection import Connection
-
-type Filters = Mapping[str, str | Sequence[str]]
-"""The filter language by name and comparison: `{"queue": "nightly", "node.last!": ["gpu-07", "gpu-08"]}`."""
+from lookout.wire.filters import Filters, as_query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,4 +185,4 @@ class Statistics:
         return self._count(RetryStatistics, "stats/retries", filters, since=since, until=until).rules
 
     def _count[T](self, kind: type[T], path: str, filters: Filters | None, **query: Any) -> T:
-        return self._connection.ask_for(kind, "GET", path, query={**(filters or {}), **query})
+        return self._connection.ask_for(kind, "GET", path, query={**as_query(filters), **query})

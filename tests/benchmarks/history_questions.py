@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-from lookout.cli.history import FAILED
+from lookout.cli.filters import FAILED
 from scheduler.filters import (
     JOBS,
     RUNS,

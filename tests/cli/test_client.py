@@ -1,10 +1,13 @@
 """The Python client: answers as values, refusals as exceptions, pages one after the other."""
 
+import re
 import socket
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
+from enum import StrEnum
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from lookout.client import (
     Client,
     Conflict,
     Failure,
+    Filters,
     Invalid,
     Node,
     NotFound,
@@ -24,6 +28,7 @@ from lookout.client import (
     TackError,
     TooSlow,
     UnexpectedAnswer,
+    filters_in,
 )
 from tests.cli.answers import (
     JOB_ID,
@@ -86,6 +91,56 @@ def test_jobs_come_page_by_page_as_they_are_asked_for(server: SmallServer, clien
         "limit": ["500"],
     }
     assert second == first | {"cursor": ["from-b"]}
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("filters", "sent"),
+    [
+        (None, {}),
+        ("queue=nightly&retries>1", {"queue": ["nightly"], "retries>1": [""]}),
+        ({"exitCode.any>": 128, "coreSeconds.any>=": 0.5}, {"exitCode.any>": ["128"], "coreSeconds.any>": ["0.5"]}),
+        ({"activeJobSet": True, "retryable.any": False}, {"activeJobSet": ["yes"], "retryable.any": ["no"]}),
+        ({"owner": Colour.RED, "queue!": ("a", "b")}, {"owner": ["red"], "queue!": ["a", "b"]}),
+        ({"submitted>": datetime(2026, 3, 1, 13, tzinfo=timezone(timedelta(hours=1)))},
+         {"submitted>": ["2026-03-01T12:00:00Z"]}),
+        ({"submitted<": datetime(2026, 3, 1, 12)}, {"submitted<": ["2026-03-01T12:00:00Z"]}),  # noqa: DTZ001
+        ({"submitted<": date(2026, 3, 1)}, {"submitted<": ["2026-03-01"]}),
+    ],
+)  # fmt: skip
+def test_filters_are_sent_as_the_language_writes_them(
+    server: SmallServer, client: Client, filters: Filters | None, sent: dict[str, list[str]]
+) -> None:
+    server.on("GET jobs", {"jobs": [], "next": None})
+    assert list(client.find_jobs(filters, limit=2)) == []
+    assert server.asked[-1].query == sent | {"limit": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        (["queue=nightly"], "not a list; filters_in() makes them of a list."),
+        (
+            {"queue": None},
+            "the filter queue takes text, a number, yes or no, a time, or a list of them, not a NoneType.",
+        ),
+        ({"queue": {"a": 1}}, "not a dict."),
+        ({"limit": 3}, "limit is no filter"),
+        ("queue=a&fields=id", "fields is no filter"),
+    ],
+)
+def test_what_is_no_filter_is_told_before_anything_is_sent(client: Client, filters: Any, said: str) -> None:
+    for find in (client.find_jobs, client.find_runs, client.find_decisions, client.failure_days):
+        with pytest.raises(TackError, match=re.escape(said)):
+            find(filters)
+
+
+def test_text_is_read_as_one_word_or_an_address() -> None:
+    assert filters_in("queue=nightly&state=failed") == {"queue": ["nightly"], "state": ["failed"]}
+    assert filters_in("jobSet=R&D") == {"jobSet": ["R&D"]}
 
 
 def test_no_more_pages_are_asked_for_than_the_limit_needs(server: SmallServer, client: Client) -> None:

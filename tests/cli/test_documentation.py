@@ -54,7 +54,11 @@ def test_the_example_of_the_client_runs(
     monkeypatch.setenv("TACK_TOKEN", issue_token(ensure_person("olga", role=Role.OPERATOR)))
     example = re.search(r"```python\n(.*?)```", CLIENT, re.DOTALL)
     assert example is not None
-    exec(compile(example[1], "client.md", "exec"), {})  # noqa: S102  the page promises that it runs
-    printed = capsys.readouterr().out.splitlines()
+    command = re.search(r'^\.venv/bin/python -c "(.*)"$', CLIENT, re.MULTILINE)
+    assert command is not None
+    for code in (command[1], example[1]):
+        exec(compile(code, "client.md", "exec"), {})  # noqa: S102  the page promises that it runs
+    name, *printed = capsys.readouterr().out.splitlines()
+    assert name == "olga"
     assert [line.split()[1] for line in printed[:-1]] == ["submitted", "queued"]
     assert printed[-1] == "queued"

@@ -8,6 +8,9 @@ import click
 import pytest
 import yaml
 
+from lookout.cli.filters import JOB_SORTS, JOB_STATES, RUN_SORTS, RUN_STATES
+from scheduler.filters.orders import SORTS
+from scheduler.states import JobState, RunState
 from tests.cli.answers import JOB_ID, failed_run, job_view, run_view
 from tests.cli.conftest import Tack
 from tests.cli.small_server import Answer, SmallServer, refusal
@@ -51,6 +54,54 @@ def test_get_jobs_says_when_there_are_more(server: SmallServer, tack: Tack) -> N
     said = tack("get", "jobs", "--limit", "1", "-o", "json")
     assert [job["jobId"] for job in json.loads(said.out)["jobs"]] == ["a"]
     assert said.err == "There are more than this one: --limit shows more, filters fewer.\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("limit=3", "limit is no filter. Use --limit 3."),
+        ("sort=queue", "sort is no filter. Use --sort queue."),
+        ("fields=jobId", "fields is no filter. All fields are there with -o json."),
+        ("queue=a&count=true", "count is no filter. It is a parameter of lists in the REST API"),
+    ],
+)
+def test_what_is_no_filter_is_a_usage_error_with_its_option(tack: Tack, word: str, said: str) -> None:
+    for things in ("jobs", "runs", "failures"):
+        refused = tack("get", things, word)
+        assert (refused.code, said in " ".join(refused.err.split())) == (2, True)
+
+
+def test_several_filters_may_stand_in_one_word(server: SmallServer, tack: Tack) -> None:
+    server.on("GET jobs", {"jobs": [], "next": None})
+    words = ("queue=nightly&retries>1&owner!=a%20b", "jobSet=R&D", "annotation.x=a%26state=b", "jobSet=50%")
+    assert tack("get", "jobs", *words, "state=failed").code == 0
+    assert server.asked[-1].query == {
+        "queue": ["nightly"], "retries>1": [""], "owner!": ["a b"], "jobSet": ["R&D", "50%"],
+        "annotation.x": ["a&state=b"], "state": ["failed"], "limit": ["51"],
+    }  # fmt: skip
+
+
+def test_runs_and_failures_have_options_for_what_is_asked_most(server: SmallServer, tack: Tack) -> None:
+    server.on("GET runs", {"runs": [], "next": None})
+    options = ("--queue", "a", "--job-set", "b", "--category", "oom", "--state", "failed", "queue=c")
+    named = {"queue": ["c", "a"], "jobSet": ["b"], "category": ["oom"], "state": ["failed"], "limit": ["51"]}
+    for things, more in (("runs", {}), ("failures", {"sort": ["-finished"]})):
+        assert tack("get", things, *options).code == 0
+        assert server.asked[-1].query == named | more
+    assert tack("get", "failures", "--state", "running").code == 2
+
+
+@pytest.mark.parametrize("things", ["jobs", "runs", "failures"])
+def test_help_lists_the_keys_of_the_order_and_says_where_filters_stand(tack: Tack, things: str) -> None:
+    told = tack("get", things, "--help").out
+    assert "docs/reference/filters.md" in told
+    keys = SORTS["jobs" if things == "jobs" else "runs"]
+    assert ", ".join(keys).replace(" ", "") in "".join(told.split())
+
+
+def test_words_of_the_command_line_are_those_of_the_scheduler() -> None:
+    assert (tuple(JobState), tuple(RunState)) == (JOB_STATES, RUN_STATES)
+    assert (SORTS["jobs"], SORTS["runs"]) == (JOB_SORTS, RUN_SORTS)
 
 
 def test_an_unknown_state_is_a_usage_error_that_lists_them(tack: Tack) -> None:
