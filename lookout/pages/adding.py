@@ -60,7 +60,8 @@ def adding_of(query: QueryDict) -> Adding:
     field = _FIELDS.get(name)
     if field is None:
         return Adding(value=value, is_open=bool(name))
-    problem = _problem(field, match or "=", query) if value else ""
+    is_sent = bool(value or (field.is_keyed and match in _NEEDS_NO_VALUE))
+    problem = _problem(field, match or "=", query) if is_sent else ""
     return Adding(field=field, match=match, value=value, is_open=True, problem=problem)
 
 
@@ -75,8 +76,21 @@ def _problem(field: FilterField, match: str, query: QueryDict) -> str:
     relations = dict(_relations(field))
     if match not in relations:
         return f"{field.label} is compared with: {', '.join(relations.values())}."
+    if field.is_keyed and (problem := _problem_of_key(field, match, query.get("value", "").strip())):
+        return problem
     try:
         job_filter_of([added_pair(query)])
     except FilterInvalid as error:
         return str(error)
     return ""
+
+
+def _problem_of_key(field: FilterField, match: str, text: str) -> str:
+    """A key without a value would ask nothing, and one with a value where none is compared would drop it."""
+    key, sign, value = text.partition("=")
+    if match in _NEEDS_NO_VALUE:
+        return "" if key and not sign else f"{field.label}: type its KEY alone."
+    if key and value:
+        return ""
+    whether = f" Whether there is one at all is asked with '{RELATIONS['?=']}'." if field.can_be_empty else ""
+    return f"{field.label}: type KEY=VALUE.{whether}"

@@ -64,6 +64,11 @@ def _is_read(pair: Pair) -> bool:
     return True
 
 
+def means_state(wanted: JobFilter, state: JobState) -> bool:
+    """Whether jobs in this state may be meant."""
+    return all((state in each.values) != each.negated for each in wanted if each.name == "state")
+
+
 def look_of(query: QueryDict) -> dict[str, str]:
     """How the list of an address looks, to be kept in other addresses."""
     return {name: ",".join(text for text in query.getlist(name) if text) for name in LOOK}

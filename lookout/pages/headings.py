@@ -30,6 +30,7 @@ COLUMNS = (
     Column(name="job", label="Job", first="id", is_fixed=True),
     Column(name="queue", label="Queue", classes="p2", first="queue"),
     Column(name="jobSet", label="Job set", classes="p2", first="jobSet"),
+    Column(name="clientId", label="Client id", classes="p2", is_extra=True),
     Column(name="owner", label="Owner", classes="p2", first="owner", is_extra=True),
     Column(name="namespace", label="Namespace", classes="p2", first="namespace", is_extra=True),
     Column(name="priority", label="Priority", classes="p2 n", first="priority", is_extra=True),

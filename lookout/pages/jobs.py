@@ -6,7 +6,6 @@ from typing import Any
 
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lookout.filters import address_of, job_filter
@@ -32,6 +31,7 @@ from lookout.pages.headings import (
     usual_columns,
 )
 from lookout.pages.job_lines import line_of
+from lookout.pages.job_words import empty, missing_queue, page_words, summary
 from lookout.pages.life import asks_of_list
 from lookout.pages.shell import PageRequest, page, show
 from scheduler.errors import Invalid, TooMuchAsked
@@ -47,12 +47,10 @@ from scheduler.filters import (
 )
 from scheduler.filters.orders import NEWEST_JOBS
 from scheduler.models.clock import database_now
-from scheduler.queries.counting import BOUND
 from scheduler.queries.jobs import StateCounts, state_counts
 from scheduler.queries.listings import NARROW, list_jobs
 from scheduler.queries.names import queue_names
 from scheduler.queries.patience import within
-from scheduler.states import JobState
 
 EXPORT = "/api/v1/jobs/export"
 
@@ -119,22 +117,22 @@ def _context(
     request: PageRequest, wanted: JobFilter, order: Order, found: Found, counts: StateCounts
 ) -> dict[str, Any]:
     rows, now, look = found.page.rows, database_now(), look_of(request.GET)
-    filters = filters_of(request.GET)
+    filters, no_queue = filters_of(request.GET), missing_queue(wanted, counts)
     return {
         "now": now,
         "rows": [line_of(row, now) for row in rows],
         "ordered": order_in_words(order),
         "exact": counts.is_exact,
         "tally": tally(wanted, counts, look),
-        "summary": _summary(wanted, counts),
-        "page_words": _page_words(found, wanted, order, counts),
+        "summary": summary(wanted, counts, no_queue=no_queue),
+        "page_words": page_words(found, wanted, order, counts),
         "older": jobs_address(filters, **look, cursor=found.page.next) if found.page.next else "",
         "newer": jobs_address(filters, **look, cursor=found.above.page_before) if found.above else "",
         "export": EXPORT + address_of([*filters, *_sort_in(look), ("format", "csv")]),
         "came_in": found.came_in,
-        "empty": _empty(wanted, counts),
+        "empty": empty(wanted, counts, no_queue=no_queue),
         "first": rows[0].job.id if rows else "",
-        "asks": asks_of_list(wanted, request.actor) if rows else [],
+        "asks": asks_of_list(wanted, counts, request.actor) if rows else [],
     }
 
 
@@ -153,50 +151,6 @@ def _show(
 
 def _sort_in(look: Mapping[str, str]) -> list[Pair]:
     return [("sort", look["sort"])] if look["sort"] else []
-
-
-def _summary(wanted: JobFilter, counts: StateCounts) -> str:
-    queues = wanted.values("queue")
-    of = f" jobs of {', '.join(map(str, queues))}" if queues else " jobs"
-    if not counts.is_exact:
-        return f"more than {BOUND:,}{of}"
-    by_state = counts.counts
-    open_ones = sum(count for state, count in by_state.items() if not state.is_terminal)
-    total = sum(by_state.values())
-    of = of.replace(" jobs", " job", 1) if total == 1 else of
-    return f"{total:,}{of}, {open_ones:,} not ended, {by_state[JobState.FAILED]:,} ended failed"
-
-
-def _page_words(found: Found, wanted: JobFilter, order: Order, counts: StateCounts) -> str:
-    total = sum(count for state, count in counts.counts.items() if _is_meant(wanted, state))
-    rows, first = found.page.rows, found.number
-    of = f"of {total:,} jobs" if counts.is_exact else "jobs"
-    if found.above is None or not rows:
-        return f"{len(rows):,} {of}, {order_in_words(order)}"
-    if first > BOUND:
-        return f"{len(rows):,} jobs beyond the first {BOUND:,}, {order_in_words(order)}"
-    return f"{first:,} to {first + len(rows) - 1:,} {of}, {order_in_words(order)}"
-
-
-def _is_meant(wanted: JobFilter, state: JobState) -> bool:
-    return all((state in each.values) != each.negated for each in wanted if each.name == "state")
-
-
-def _empty(wanted: JobFilter, counts: StateCounts) -> dict[str, str]:
-    if not wanted:
-        return {
-            "head": "No job yet",
-            "text": "Submit one: ./tack submit job.yaml. It appears here at once.",
-        }
-    hidden = sum(counts.counts.values())
-    others = jobs_address(pairs_of(wanted.without("state"))) if hidden else reverse("jobs")
-    text = f"The state filter hides {hidden:,} jobs." if hidden else "The filters match nothing."
-    return {
-        "head": "No job like this",
-        "text": text,
-        "way_on": others,
-        "way_on_words": "Show every state" if hidden else "Show all jobs",
-    }
 
 
 def _problems(error: FilterInvalid | Invalid | TooMuchAsked) -> Sequence[FilterProblem]:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from lookout.batches import until_done
 from lookout.filters import address_of, job_filter
 from lookout.pages import life_words as words
-from lookout.pages.bar import filters_of, jobs_address
+from lookout.pages.bar import filters_of, jobs_address, means_state
 from lookout.pages.life_words import Word
 from lookout.pages.shell import PageRequest, page, show
 from scheduler import tasks
@@ -25,7 +25,7 @@ from scheduler.filters import FilterInvalid, JobFilter, pairs_of, text_of
 from scheduler.models import Job, Queue
 from scheduler.preempting import of_preemptible_class, preempt_jobs, preempt_selected, would_give_way
 from scheduler.queries.chosen import NARROW
-from scheduler.queries.jobs import find_job, open_counts
+from scheduler.queries.jobs import StateCounts, find_job, open_counts
 from scheduler.queries.patience import within
 from scheduler.reprioritising import reprioritize_jobs, reprioritize_selected
 from scheduler.selection import OPEN_JOB_STATES, Selection
@@ -86,16 +86,21 @@ def gives_way(job: Job) -> bool:
     return job.state != JobState.QUEUED and name in classes and classes[name].preemptible
 
 
-def asks_of_list(wanted: JobFilter, actor: Actor) -> list[Ask]:
+def asks_of_list(wanted: JobFilter, counts: StateCounts, actor: Actor) -> list[Ask]:
     """What can be asked of all jobs of the list, as far as this person may.
 
-    Nothing of all jobs there are, nor where only states are meant in which nothing can be asked.
+    Nothing of all jobs there are, nor where none of them is in a state in which it can be asked.
     """
-    states = wanted.values("state") or OPEN_JOB_STATES
-    if not wanted or not set(states) & set(OPEN_JOB_STATES):
+    found = {state for state in OPEN_JOB_STATES if counts.counts[state] or not counts.is_exact}
+    states = {state for state in found if means_state(wanted, state)}
+    if not wanted or not states:
         return []
     filters, may = address_of(pairs_of(wanted)), _may_of_list(wanted, actor)
-    return [Ask(word=word, address=reverse(f"{word}-jobs") + filters, what=" all") for word in may]
+    return [
+        Ask(word=word, address=reverse(f"{word}-jobs") + filters, what=" all")
+        for word in may
+        if word is not Word.PREEMPT or states - {JobState.QUEUED}
+    ]
 
 
 def _may_of_list(wanted: JobFilter, actor: Actor) -> list[Word]:

@@ -109,6 +109,7 @@ def test_a_filter_that_means_nothing_is_a_problem_with_its_name(
     answer = as_olga.get(f"/jobs?{query}")
     assert answer.status_code == 400
     assert problem in seen(answer).words
+    assert f" {query.partition('=')[0]} Show" not in seen(answer).words
     assert seen(answer).links["Show all jobs"] == "/jobs"
 
 
@@ -120,6 +121,9 @@ def test_states_are_counted_and_each_count_leads_to_its_jobs(as_olga: Client) ->
     assert page.links["All 2"] == "/jobs?queue=nightly"
     assert page.links["failed 1"] == "/jobs?queue=nightly&state=failed"
     assert page.links["queued 1"] == "/jobs?queue=nightly&state=queued"
+    assert "2 jobs of nightly, 1 not ended, 1 ended failed" in page.words
+    fewer = seen(as_olga.get("/jobs?queue=nightly&state=failed&runs<1")).words
+    assert "2 jobs of nightly that match the filters, 1 not ended, 1 ended failed" in fewer
 
 
 def test_a_filter_is_added_by_a_form_and_removed_by_a_link(as_olga: Client) -> None:
@@ -180,8 +184,11 @@ def test_an_empty_list_says_what_is_not_there_and_one_way_on(as_olga: Client) ->
     assert "No job yet" in seen(as_olga.get("/jobs")).words
     make_job("nightly")
     page = seen(as_olga.get("/jobs?queue=nightly&state=failed"))
-    assert "The state filter hides 1 jobs." in page.words
+    assert "The state filter hides 1 job." in page.words
     assert page.links["Show every state"] == "/jobs?queue=nightly"
+    nowhere = seen(as_olga.get("/jobs?queue=nightyl")).words
+    assert "Jobs no such queue" in nowhere
+    assert "There is no queue 'nightyl'. Did you mean nightly?" in nowhere
 
 
 def test_names_of_others_are_shown_and_never_become_markup(as_olga: Client) -> None:
@@ -293,10 +300,13 @@ def test_the_columns_are_chosen_in_the_address(as_bob: Client) -> None:
         "Queue Job set Runs Last failure Verdict Retries Memory Node Exit Ran Submitted In state"
         in everything
     )
+    make_job(client_id="frame-7")
+    assert "frame-7" not in everything
+    assert "frame-7" in seen(as_bob.get("/jobs?columns=clientId")).words
     some = seen(as_bob.get("/jobs?columns=memory,node,owner,priority,namespace"))
     assert "State Job Owner Namespace Priority Memory Node Submitted" in some.words
     assert some.links["Memory"] == "/jobs?sort=-memory&columns=memory%2Cnode%2Cowner%2Cpriority%2Cnamespace"
-    assert "columns takes queue, jobSet, owner" in seen(as_bob.get("/jobs?columns=colour")).words
+    assert "columns takes queue, jobSet, clientId, owner" in seen(as_bob.get("/jobs?columns=colour")).words
 
 
 def test_the_form_of_the_columns_leads_to_a_short_address(as_bob: Client) -> None:
@@ -316,6 +326,14 @@ def test_what_is_no_filter_is_told_in_the_form_that_adds_it(as_bob: Client) -> N
     for form, problem in (
         ({"filter": "state", "match": "*=", "value": "run"}, "State is compared with: is, is not."),
         ({"filter": "memory", "match": ">", "value": "much"}, "memory takes an amount"),
+        (
+            {"filter": "annotation", "match": "=", "value": "example.com/team"},
+            "Annotation: type KEY=VALUE. Whether there is one at all is asked with 'has a value'.",
+        ),
+        ({"filter": "label", "match": "^=", "value": "team="}, "Label: type KEY=VALUE."),
+        ({"filter": "resource", "match": ">=", "value": "nvidia.com/mig"}, "Resource: type KEY=VALUE. "),
+        ({"filter": "label", "match": "?=", "value": "team=render"}, "Label: type its KEY alone."),
+        ({"filter": "label", "match": "?=", "value": ""}, "Label: type its KEY alone."),
     ):
         page = as_bob.get("/jobs", {"queue": "nightly", **form})
         assert page.status_code == 200
@@ -356,6 +374,7 @@ def test_the_least_columns_give_way_first_unless_they_were_chosen(as_bob: Client
             {"filter": "annotation", "match": "^=", "value": "example.com/a=x=1"},
             "annotation.example.com%2Fa%5E=x%3D1",
         ),
+        ({"filter": "annotation", "match": "?=", "value": "x/y"}, "annotation.x%2Fy%3F=yes"),
         ({"filter": "text", "match": "=", "value": "night"}, "text=night"),
     ],
 )

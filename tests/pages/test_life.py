@@ -156,16 +156,27 @@ def test_more_jobs_than_are_counted_are_asked_about_all_the_same(
     assert "queued never starts" in asked.words
 
 
-@pytest.mark.parametrize("filters", ["", "?state=failed", "?queue=nightly&state=failed&state=succeeded"])
+@pytest.mark.parametrize(
+    "filters", ["", "?queue=ended", "?state=failed", "?queue=nightly&state=failed&state=succeeded"]
+)
 def test_nothing_is_offered_of_all_jobs_there_are_nor_of_those_that_have_ended(
     as_olga: Client, filters: str
 ) -> None:
     make_job(), make_job(state=JobState.FAILED)
+    make_job("ended", state=JobState.FAILED)
     links = page_of(as_olga, f"/jobs{filters}").links
     assert not [words for words in links if " all…" in words]
     for word in ("cancel", "reprioritize", "preempt"):
         as_olga.post(f"/{word}-jobs{filters}", {"priority": "1"})
     assert set(Job.objects.values_list("state", "priority")) == {("queued", 0), ("failed", 0)}
+
+
+def test_where_nothing_runs_nothing_is_asked_to_give_way(as_olga: Client) -> None:
+    make_job()
+    assert "Preempt all…" not in page_of(as_olga, "/jobs?queue=nightly").links
+    make_run(make_job(), executor=make_executor())
+    assert "Preempt all…" in page_of(as_olga, "/jobs?queue=nightly").links
+    assert "Preempt all…" not in page_of(as_olga, "/jobs?queue=nightly&state=queued").links
 
 
 def test_a_filter_that_means_nothing_is_refused(as_olga: Client) -> None:
