@@ -24,14 +24,29 @@ _FILL = """
 """
 _ADD = "ALTER TABLE scheduler_run ADD COLUMN IF NOT EXISTS job_submitted_at timestamptz"
 _REMOVE = "ALTER TABLE scheduler_run DROP COLUMN job_submitted_at"
-# A constraint that is known to hold spares a look at every run under a lock that stops all others.
-_ALWAYS_THERE = """
-    ALTER TABLE scheduler_run DROP CONSTRAINT IF EXISTS run_submission_known;
-    ALTER TABLE scheduler_run ADD CONSTRAINT run_submission_known CHECK (job_submitted_at IS NOT NULL) NOT VALID;
-    ALTER TABLE scheduler_run VALIDATE CONSTRAINT run_submission_known;
-    ALTER TABLE scheduler_run ALTER COLUMN job_submitted_at SET NOT NULL;
-    ALTER TABLE scheduler_run DROP CONSTRAINT run_submission_known;
+# For whoever leases runs and does not know of it yet.
+_TELL = """
+    CREATE OR REPLACE FUNCTION scheduler_run_came() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        NEW.job_submitted_at := (SELECT submitted_at FROM scheduler_job WHERE id = NEW.job_id);
+        RETURN NEW;
+    END $$;
+    CREATE OR REPLACE TRIGGER run_knows_submission BEFORE INSERT ON scheduler_run
+        FOR EACH ROW WHEN (NEW.job_submitted_at IS NULL) EXECUTE FUNCTION scheduler_run_came();
 """
+_TELL_NO_MORE = """
+    DROP TRIGGER run_knows_submission ON scheduler_run;
+    DROP FUNCTION scheduler_run_came();
+"""
+# A constraint that is known to hold spares a look at every run under a lock that stops all others: each by itself, as the
+# lock of one is held until the end of its transaction.
+_ALWAYS_THERE = (
+    "ALTER TABLE scheduler_run DROP CONSTRAINT IF EXISTS run_submission_known",
+    "ALTER TABLE scheduler_run ADD CONSTRAINT run_submission_known CHECK (job_submitted_at IS NOT NULL) NOT VALID",
+    "ALTER TABLE scheduler_run VALIDATE CONSTRAINT run_submission_known",
+    "ALTER TABLE scheduler_run ALTER COLUMN job_submitted_at SET NOT NULL",
+    "ALTER TABLE scheduler_run DROP CONSTRAINT run_submission_known",
+)
 
 
 def fill(apps: Any, schema_editor: Any) -> None:
@@ -58,8 +73,9 @@ class Migration(migrations.Migration):
         migrations.SeparateDatabaseAndState(
             database_operations=[
                 migrations.RunSQL(_ADD, _REMOVE),
+                migrations.RunSQL(_TELL, _TELL_NO_MORE),
                 migrations.RunPython(fill, migrations.RunPython.noop),
-                migrations.RunSQL(_ALWAYS_THERE, migrations.RunSQL.noop),
+                *(migrations.RunSQL(statement, migrations.RunSQL.noop) for statement in _ALWAYS_THERE),
             ],
             state_operations=[
                 migrations.AddField(

@@ -46,6 +46,7 @@ class Migration(migrations.Migration):
         migrations.RunPython(fill, migrations.RunPython.noop),
         migrations.RunSQL(
             "DROP INDEX CONCURRENTLY IF EXISTS job_by_annotation",
+            "CREATE INDEX CONCURRENTLY job_by_annotation ON scheduler_job USING gin (annotations jsonb_path_ops)",
             state_operations=[migrations.RemoveIndex("job", "job_by_annotation")],
         ),
     ]

@@ -9,12 +9,25 @@ from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
 
-def _made_anew(model: str, index: models.Index, *, instead: bool = False) -> list[Any]:
-    """`instead` of one of the same name; until it is there again, what that served takes longer."""
-    before = [migrations.RemoveIndex(model, index.name)] if instead else []
-    gone = f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}"
+# What stood there before, for the way back.
+_BEFORE = {
+    "run_by_category": "scheduler_run (category, ended_at DESC) WHERE NOT (category = '')",
+    "run_by_kind": "scheduler_run (fingerprint, ended_at DESC) WHERE NOT (fingerprint = '')",
+    "run_by_node": "scheduler_run (node, state) INCLUDE (job_id, number)",
+    "job_by_queue": "scheduler_job (queue_id, submitted_at DESC, id DESC)",
+    "job_by_last_executor": "scheduler_job (last_executor, submitted_at DESC, id DESC) WHERE last_executor IS NOT NULL",
+}
+
+
+def _made_anew(model: str, index: models.Index) -> list[Any]:
+    """Until one that is replaced is there again, what it served takes longer."""
+    before = _BEFORE.get(index.name)
     return [
-        migrations.RunSQL(gone, migrations.RunSQL.noop, state_operations=before),
+        migrations.RunSQL(
+            f"DROP INDEX CONCURRENTLY IF EXISTS {index.name}",
+            f"CREATE INDEX CONCURRENTLY {index.name} ON {before}" if before else migrations.RunSQL.noop,
+            state_operations=[migrations.RemoveIndex(model, index.name)] if before else [],
+        ),
         AddIndexConcurrently(model, index),
     ]
 
@@ -51,7 +64,6 @@ class Migration(migrations.Migration):
                 condition=models.Q(("category", ""), _negated=True),
                 name="run_by_category",
             ),
-            instead=True,
         ),
         *_made_anew(
             "run",
@@ -61,7 +73,6 @@ class Migration(migrations.Migration):
                 condition=models.Q(("fingerprint", ""), _negated=True),
                 name="run_by_kind",
             ),
-            instead=True,
         ),
         *_made_anew(
             "run",
@@ -70,7 +81,6 @@ class Migration(migrations.Migration):
                 include=("state", "job", "job_submitted_at"),
                 name="run_by_node",
             ),
-            instead=True,
         ),
         *_made_anew(
             "job",
@@ -79,7 +89,6 @@ class Migration(migrations.Migration):
                 include=("namespace", "job_set", "state", "state_changed_at", "ended_at"),
                 name="job_by_queue",
             ),
-            instead=True,
         ),
         *_made_anew(
             "job",
@@ -89,6 +98,5 @@ class Migration(migrations.Migration):
                 condition=models.Q(("last_executor__isnull", False)),
                 name="job_by_last_executor",
             ),
-            instead=True,
         ),
     ]

@@ -4,6 +4,12 @@ from datetime import UTC, datetime
 
 from django.db import migrations, models
 
+# Before the end of the first job that is left there may have been others.
+_WHERE_IT_HAS_BEEN = """
+    UPDATE scheduler_historymark
+       SET jobs_until = least(closed_until, coalesce((SELECT min(recorded_at) FROM scheduler_job), closed_until))
+"""
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -14,6 +20,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "historymark", "jobs_until", models.DateTimeField(default=datetime(1970, 1, 1, tzinfo=UTC))
         ),
+        migrations.RunSQL(_WHERE_IT_HAS_BEEN, migrations.RunSQL.noop),
         migrations.RemoveConstraint("counter", "counter_metric_known"),
         migrations.AddConstraint(
             "counter",

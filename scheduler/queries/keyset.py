@@ -151,12 +151,17 @@ class Listing[M: Model]:
         return tuple(getattr(row, key.alias) for key in self._keys)
 
     def find(self, pk: object) -> Place | None:
-        """The place of a row by its key, whether or not the filter means it still."""
+        """The place of a row by its key, whether or not the filter means it still; None for one that can have no place."""
         places = self._rows.model._default_manager.annotate(  # noqa: SLF001
             **{key.alias: _expression(key.column) for key in self._keys}
         )
         place: Place | None = places.filter(pk=pk).values_list(*(key.alias for key in self._keys)).first()
-        return place
+        return place if place and self._can_be(place) else None
+
+    def _can_be(self, place: Place) -> bool:
+        return all(
+            value is not None or key.column.can_be_null for key, value in zip(self._keys, place, strict=True)
+        )
 
     def cursor_at(self, place: Place) -> str:
         """The cursor of the page that begins after this place."""

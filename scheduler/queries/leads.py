@@ -4,7 +4,7 @@ By itself the database takes all jobs for about equally likely to be meant: it w
 nearly none are, and asks about each where the rows could have told at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -20,7 +20,7 @@ from scheduler.queries.keyset import Stretch
 from scheduler.queries.meaning import jobs_where, some_runs_where
 
 MOST = 20_000
-"""Rows of an annotation or a category that are looked at; jobs that more of them lead to are dense enough among all jobs."""
+"""Rows that are put in order by themselves; where there are more, jobs are found as soon by walking them."""
 _MOST_ASKED = 3
 """Annotations of one filter that are looked for in this way."""
 
@@ -33,31 +33,28 @@ class Lead:
     """Each with `job` and `job_submitted_at`; perhaps several of one job."""
     others: JobFilter
     """What the filter says besides."""
+    are_of_one_value: bool = False
 
     @classmethod
     def of(cls, wanted: JobFilter) -> Self | None:
-        """The fewest rows; None for a filter that says nothing of the kind, or nothing that few jobs have.
+        """Few rows, or those of one value; None for a filter that says nothing of the kind.
 
-        One query for each annotation that is asked for, up to three.
+        One query for each annotation that is asked for, up to three, but where one alone is.
         """
         said = [condition for condition in wanted if _can_lead(condition)][:_MOST_ASKED]
-        counted = [(_annotated(condition)[: MOST + 1].count(), condition) for condition in said]
-        few = min((each for each in counted if each[0] <= MOST), key=lambda each: each[0], default=None)
-        return cls._of_annotation(wanted, few[1]) if few else cls._of_runs(wanted)
+        alone = len(wanted.conditions) == 1 and any(map(_is_one, said))
+        first = said[0] if alone else _fewest(said)
+        return cls._of_annotation(wanted, first, said) if first else cls._of_runs(wanted)
 
     @classmethod
-    def in_order(cls, wanted: JobFilter) -> Self | None:
-        """The same for who wants the first ones only: of a value that stands alone there may be any number."""
-        said = next(iter(wanted), None)
-        if len(wanted.conditions) == 1 and said and _can_lead(said) and _is_one(said):
-            return cls._of_annotation(wanted, said)
-        return cls.of(wanted)
-
-    @classmethod
-    def _of_annotation(cls, wanted: JobFilter, said: Condition) -> Self:
+    def _of_annotation(cls, wanted: JobFilter, said: Condition, among: Sequence[Condition]) -> Self:
+        rows = _annotated(said)
+        for condition in among:
+            if condition != said and _is_one(condition):
+                rows = rows.filter(Exists(_annotated(condition).filter(**_SAME_JOB)))
         is_whole = all(len(str(value)) < LONGEST_VALUE for value in said.values)
         others = _without(wanted, said) if is_whole else wanted
-        return cls(rows=_annotated(said), others=others)
+        return cls(rows=rows, others=others, are_of_one_value=_is_one(said))
 
     @classmethod
     def _of_runs(cls, wanted: JobFilter) -> Self | None:
@@ -75,6 +72,17 @@ class Lead:
             some_runs_where(said) if any(not each.negated and _leads_by_runs(each) for each in said) else None
         )
         return cls(rows=Run.objects.filter(runs), others=wanted) if runs is not None else None
+
+    @property
+    def jobs(self) -> Q:
+        """Jobs that these rows lead to.
+
+        Of one value no job has two rows, and the key of the rows says so where both of its ends are compared: the database
+        may begin with them then and stop when it has enough.
+        """
+        if not self.are_of_one_value:
+            return Q(pk__in=self.rows.values("job"))
+        return Q(Exists(self.rows.filter(job=OuterRef("pk"), job_submitted_at=OuterRef("submitted_at"))))
 
     def first(self, jobs: "QuerySet[Job]", stretch: Stretch) -> "QuerySet[Job]":
         """Of ordered jobs of the others the first that these rows lead to, no more than the stretch is long."""
@@ -99,10 +107,20 @@ def _leads_by_runs(condition: Condition) -> bool:
     return NO_CATEGORY not in names and Run.objects.filter(category__in=names)[: MOST + 1].count() <= MOST
 
 
+def _fewest(said: Sequence[Condition]) -> Condition | None:
+    """The one with the fewest rows; where all have many, one whose rows are in the order of their jobs."""
+    counted = [(_annotated(condition)[: MOST + 1].count(), condition) for condition in said]
+    few = min((each for each in counted if each[0] <= MOST), key=lambda each: each[0], default=None)
+    return few[1] if few else next(filter(_is_one, said), None)
+
+
+_SAME_JOB = {name: OuterRef(name) for name in ("job_submitted_at", "job_id")}
+
+
 def jobs_found(wanted: JobFilter) -> Q:
     """Jobs that the filter means, for any query of jobs, found by the rows that lead to them where there are any."""
     lead = Lead.of(wanted)
-    return Q(pk__in=lead.rows.values("job")) & jobs_where(lead.others) if lead else jobs_where(wanted)
+    return lead.jobs & jobs_where(lead.others) if lead else jobs_where(wanted)
 
 
 def _can_lead(condition: Condition) -> bool:

@@ -111,7 +111,7 @@ def list_jobs(wanted: JobFilter, order: Order = NEWEST_JOBS) -> Listing[Job]:
 def _begin(wanted: JobFilter, order: Order) -> FewJobSets | Lead | None:
     """Where to begin in the order of submission, if not with all jobs."""
     few = FewJobSets.of(wanted) if order[0].name == "submitted" else None
-    return few or (Lead.in_order(wanted) if _is_of_submission(order) else None)
+    return few or (Lead.of(wanted) if _is_of_submission(order) else None)
 
 
 def _is_of_submission(order: Order) -> bool:

@@ -54,6 +54,19 @@ def test_groups_have_the_shape_of_lookout(rita: Caller) -> None:
     assert team["aggregates"]["lastTransitionTime"].endswith("Z")
 
 
+def test_groups_by_an_annotation_that_is_called_like_an_order_come_largest_first(rita: Caller) -> None:
+    for value in ("a", "a", "b", "c", "c", "c"):
+        make_job(annotations={"count": value})
+    body = {
+        "filters": [],
+        "order": None,
+        "aggregates": [],
+        "groupedField": {"field": "count", "isAnnotation": True},
+    }
+    groups = ask(rita, "jobGroups", body).body["groups"]
+    assert [group["name"] for group in groups] == ["c", "a", "b"]
+
+
 @pytest.fixture
 def three_placed() -> datetime:
     """Three jobs that went different ways, two of them to one place; each pair shares something else."""

@@ -128,6 +128,14 @@ def test_lists_of_job_sets_have_what_is_meant_in_its_order(
         assert listing.nearest_above(place, limit=1) == [(job.submitted_at, job.id) for job in meant[-2:-1]]
 
 
+def test_what_has_not_ended_has_no_place_among_what_has(jobs: list[Job]) -> None:
+    queued, failed = jobs[1], jobs[0]
+    for asked, there in (("state=failed", False), ("queue=a&queue=B", True)):
+        listing = list_jobs(job_filter_of(asked), order_of("finished", "jobs", NEWEST_JOBS))
+        assert listing.find(failed.id) == (failed.ended_at, failed.id)
+        assert (listing.find(queued.id) is not None) == there
+
+
 def test_pages_of_runs_joined_are_the_list(runs: list[Run]) -> None:
     @tried(40)
     @given(

@@ -150,6 +150,14 @@ def test_annotations_of_jobs_from_before_are_found(jobs: list[Job], monkeypatch:
     assert rows() == rows_of_jobs()
 
 
+def test_a_run_learns_from_its_job_what_nobody_says(jobs: list[Job]) -> None:
+    run = jobs[1].runs.get()
+    Run.objects.filter(pk=run.pk).delete()
+    run.job_submitted_at = None
+    run.save(force_insert=True)
+    assert Run.objects.get(pk=run.pk).job_submitted_at == jobs[1].submitted_at
+
+
 def test_runs_from_before_learn_when_their_jobs_were_submitted(
     jobs: list[Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:

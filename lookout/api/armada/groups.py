@@ -91,7 +91,7 @@ def _is_descending(document: GroupsDocument) -> bool:
 
 def _sorted_by(document: GroupsDocument, changed: Callable[[JobGroup], Any]) -> Callable[[JobGroup], Any]:
     wanted = document.order.field if document.order else "count"
-    if wanted == document.grouped_field.field:
+    if document.order and wanted == document.grouped_field.field:
         return lambda group: group.keys[0]
     ways: Mapping[str, Callable[[JobGroup], Any]] = {
         "count": lambda group: group.jobs,
