@@ -14,7 +14,7 @@ from lookout.api.bodies import query_of
 from lookout.api.endpoint import Endpoint, answer
 from lookout.api.lists import EventsRate
 from lookout.api.schema import described
-from lookout.api.shapes import AtMost, Named
+from lookout.api.shapes import FromOne, Named
 from lookout.api.v1 import other_examples
 from lookout.api.v1.streams import EventStream, Message, stream_answer
 from policies.problems import DocumentInvalid, Problem
@@ -32,7 +32,7 @@ class EventsQuery:
     job_set: str
     after: Annotated[int, Named("from")] = 0
     """Only those with a higher number; 0 for all."""
-    limit: Annotated[int, AtMost(MAX_LIMIT)] = 1_000
+    limit: Annotated[int, FromOne(MAX_LIMIT)] = 1_000
     """Of a page; a stream has none."""
 
 
