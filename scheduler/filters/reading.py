@@ -5,11 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-from policies.fields import suggestion
 from scheduler.filters.conditions import Condition, DecisionFilter, Filter, JobFilter, Match, RunFilter, Scope
 from scheduler.filters.fields import DECISIONS, JOBS, RUNS, FilterField, Grammar
-from scheduler.filters.kinds import Kind, Value, meant_age, read_value, written_value
-from scheduler.filters.strange import said_of_strange
+from scheduler.filters.kinds import Kind, Value, read_value, written_value
+from scheduler.filters.strange import meant_by_strange, said_of_strange, with_one_sign
 
 MOST_CONDITIONS = 40
 """Of one filter."""
@@ -165,11 +164,8 @@ def _refuse_two_signs(grammar: Grammar, said: Iterable[_Said]) -> None:
     """Raises _Wrong for `queue==nightly` and `exitCode=>128`, where no value begins with what looks like a sign."""
     for part in said:
         field, _ = _named(grammar, part.name)
-        signs = "=" if field.is_name else "" if field.kind is Kind.TEXT else "=<>"
-        if rest := part.value.lstrip(signs) if part.value[0] in signs else "":
-            sign = part.value[0] if part.sign == _IS and part.value[0] in "<>" else _written(part.sign)
-            meant = f"{part.name}{sign.removesuffix('=')}={rest}"
-            raise _Wrong(f"{part.name[:_SHOWN]} takes one comparison. Write {meant[: 2 * _SHOWN]}.")
+        if meant := with_one_sign(field, _written(part.sign), part.value):
+            raise _Wrong(f"{part.name[:_SHOWN]} takes one comparison. Write {part.name}{meant[:_SHOWN]}.")
 
 
 def _together(said: Iterable[_Said]) -> Iterator[list[_Said]]:
@@ -212,14 +208,8 @@ def _value(name: str, kind: Kind, takes: str, text: str, words: tuple[str, ...])
         return read_value(kind, text, words)
     except (ValueError, OverflowError) as error:
         takes = takes.removeprefix("one of ")
-        meant = _meant(kind, text, words)
+        meant = meant_by_strange(kind, text, words)
         raise _Wrong(f"{name[:_SHOWN]} takes {takes}; '{text[:_SHOWN]}' is none.{meant}") from error
-
-
-def _meant(kind: Kind, text: str, words: tuple[str, ...]) -> str:
-    """The question what may be meant by a text that is no value, after a blank; empty where nothing is near."""
-    near = meant_age(text) if kind is Kind.TIME else ""
-    return f" Did you mean {near}?" if near else suggestion(text, words)
 
 
 def _named(grammar: Grammar, name: str) -> tuple[FilterField, str]:

@@ -1,8 +1,11 @@
-"""What is said of a name that no filter has: the one that may be meant, or those there are."""
+"""What is said of a name that no filter has and of a value that is none: what may be meant, or what there is."""
 
-from policies.fields import nearest
+from collections.abc import Collection
+
+from policies.fields import nearest, suggestion
 from scheduler.filters.conditions import Scope
-from scheduler.filters.fields import Grammar
+from scheduler.filters.fields import FilterField, Grammar
+from scheduler.filters.kinds import Kind, meant_age
 
 _SHOWN = 60
 _IDS = {
@@ -25,6 +28,23 @@ def said_of_strange(grammar: Grammar, name: str) -> str:
     if head != name and (grammar.field(head) or grammar.field(head, Scope.ANY)):
         return f"There is no filter '{name[:_SHOWN]}', only {_spelled(grammar, head, ' and ')}."
     return f"There is no filter '{name[:_SHOWN]}'. {_meant(grammar, name, head) or _known(grammar)}"
+
+
+def with_one_sign(field: FilterField, sign: str, value: str) -> str:
+    """Comparison and value that may be meant by a value that begins with a sign, `=nightly` after `=`.
+
+    Empty where it does not, and for text that may begin so.
+    """
+    signs = "=" if field.is_name else "" if field.kind is Kind.TEXT else "=<>"
+    rest = value.lstrip(signs) if value[0] in signs else ""
+    meant = value[0] if sign == "=" and value[0] in "<>" else sign.removesuffix("=")
+    return f"{meant}={rest}" if rest else ""
+
+
+def meant_by_strange(kind: Kind, text: str, words: Collection[str]) -> str:
+    """The question what may be meant by a text that is no value, after a blank; empty where nothing is near."""
+    near = meant_age(text) if kind is Kind.TIME else ""
+    return f" Did you mean {near}?" if near else suggestion(text, words)
 
 
 def _meant(grammar: Grammar, name: str, head: str) -> str:
