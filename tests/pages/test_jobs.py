@@ -118,6 +118,7 @@ def test_states_are_counted_and_each_count_leads_to_its_jobs(as_olga: Client) ->
     make_job("nightly", state=JobState.FAILED)
     make_job("other", state=JobState.FAILED)
     page = seen(as_olga.get("/jobs?queue=nightly"))
+    assert page.links["set"] == "/jobs?queue=nightly&jobSet=set"
     assert page.links["All 2"] == "/jobs?queue=nightly"
     assert page.links["failed 1"] == "/jobs?queue=nightly&state=failed"
     assert page.links["queued 1"] == "/jobs?queue=nightly&state=queued"
@@ -189,6 +190,13 @@ def test_an_empty_list_says_what_is_not_there_and_one_way_on(as_olga: Client) ->
     nowhere = seen(as_olga.get("/jobs?queue=nightyl")).words
     assert "Jobs no such queue" in nowhere
     assert "There is no queue 'nightyl'. Did you mean nightly?" in nowhere
+
+
+def test_ids_and_names_of_job_sets_that_are_cut_stand_there_whole(as_olga: Client) -> None:
+    job = make_job(job_set="sims/2026-11-30/shot-0042")
+    page = seen(as_olga.get("/jobs"))
+    assert {job.id, job.job_set.name} <= {each.get("title") for each in page.attributes("a")}
+    assert {job.id, job.job_set.name} <= set(page.links)
 
 
 def test_names_of_others_are_shown_and_never_become_markup(as_olga: Client) -> None:
