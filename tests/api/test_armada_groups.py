@@ -1,6 +1,7 @@
 """Groups of Armada's Lookout: each by its field, with the times that are asked for."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_groups_have_the_shape_of_lookout(rita: Caller) -> None:
 def test_groups_by_an_annotation_that_is_called_like_an_order_come_largest_first(rita: Caller) -> None:
     for value in ("a", "a", "b", "c", "c", "c"):
         make_job(annotations={"count": value})
-    body = {
+    body: dict[str, Any] = {
         "filters": [],
         "order": None,
         "aggregates": [],
