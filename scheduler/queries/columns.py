@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any
 
 from django.db.models import BigIntegerField, Exists, F, FloatField, Func, OuterRef, Q, TextField, Value
 from django.db.models.expressions import Combinable, Expression
 from django.db.models.functions import Cast, Coalesce, Greatest, Now
+from django.db.models.lookups import In
 
 from scheduler.filters import Ago, Condition, Kind, Match
 from scheduler.models import Job
@@ -82,18 +84,15 @@ def _json_text(column: str, key: str) -> Func:
 
 def _in_json(column: str) -> Column:
     def says(condition: Condition) -> Q:
+        has_key = Q(**{f"{column}__has_key": condition.key})
         if condition.match is Match.EXISTS:
-            return Q(**{f"{column}__has_key": condition.key})
-        found = Q()
-        for value in condition.values:
-            if condition.match is Match.EQUALS:
-                found |= Q(**{f"{column}__contains": {condition.key: value}})
-            else:
-                compare = TextField().get_lookup(_LOOKUPS[condition.match])
-                assert compare is not None
-                text = Coalesce(_json_text(column, condition.key), Value(""), output_field=TextField())
-                found |= Q(compare(text, value))
-        return Q(**{f"{column}__has_key": condition.key}) & found
+            return has_key
+        text = Coalesce(_json_text(column, condition.key), Value(""), output_field=TextField())
+        if condition.match is Match.EQUALS:
+            return has_key & Q(In(text, [str(value) for value in condition.values]))
+        compare = TextField().get_lookup(_LOOKUPS[condition.match])
+        assert compare is not None
+        return has_key & reduce(or_, (Q(compare(text, value)) for value in condition.values))
 
     return Column(says=says)
 
