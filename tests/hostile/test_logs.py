@@ -14,6 +14,7 @@ from lookout.api.executor import endpoints
 from scheduler.agent.__main__ import _Lines
 from scheduler.fields import written_out
 from tests.api.caller import agent
+from tests.log_lines import log_lines
 
 FORGED = "2026-01-01T00:00:00Z [error    ] forged"
 HOSTILE = f"x\r\n{FORGED}\x1b[2J\x07\x9b\u2028\u202e"
@@ -23,12 +24,8 @@ type Say = Callable[[str], None]
 @pytest.fixture
 def told() -> Iterator[io.StringIO]:
     """What the handlers of the settings write."""
-    text = io.StringIO()
-    handlers = [each for each in logging.root.handlers if type(each) is logging.StreamHandler]
-    before = [handler.setStream(text) for handler in handlers]
-    yield text
-    for handler, stream in zip(handlers, before, strict=True):
-        handler.setStream(stream)
+    with log_lines() as text:
+        yield text
 
 
 def raise_and_tell(tell: Callable[[], None]) -> None:

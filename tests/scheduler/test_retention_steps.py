@@ -20,6 +20,7 @@ from scheduler.rollups import HOUR, roll_up
 from scheduler.states import EventKind, JobState
 from scheduler.tasks import remove_old
 from tests.factories import make_job
+from tests.log_lines import log_lines
 from tests.scheduler.ended_jobs import CONFIG, DAY, jobs_left, make_ended, remove_everything
 from tests.scheduler.other_sessions import another_session
 
@@ -208,12 +209,13 @@ def _somebody_waits() -> bool:
         return cursor.fetchone() is not None
 
 
-def test_the_schedule_adds_up_and_removes_and_says_what_went(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_schedule_adds_up_and_removes_and_says_what_went() -> None:
     make_ended(60)
-    app.loader.import_default_modules()
-    for name in ("add up", "remove old", "remove old"):
-        app.tasks[app.conf.beat_schedule[name]["task"]]()
+    app.loader.import_default_modules()  # which sets up the log anew
+    with log_lines() as log:
+        for name in ("add up", "remove old", "remove old"):
+            app.tasks[app.conf.beat_schedule[name]["task"]]()
     assert FailureHour.objects.count() == 1
     assert not jobs_left()
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if "too old" in line]
+    (line,) = [line for line in log.getvalue().splitlines() if "too old" in line]
     assert "too old: 1 jobs with 1 runs and 1 events; 1 outputs; 0 client ids." in line
